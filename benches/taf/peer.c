@@ -1,7 +1,7 @@
 /* The tasks of `cargo xtask bench taf` in C, on one thread. Protocol: common.h; after the count come the
  * numbers of the result, which are compared between implementations. Tasks:
  *
- *   stat      FILE OFFSET COUNT u8|i16
+ *   stat      FILE OFFSET COUNT u8|i16 INTERCEPT SLOPE
  *   envelope  FILE OFFSET COUNT u8|i16 PIXELS
  *   widen     FILE OFFSET COUNT u8|i16 INTERCEPT SLOPE
  *   copy      FILE OFFSET BYTES OUT
@@ -14,6 +14,7 @@
 #define _GNU_SOURCE
 #include "../common.h"
 #include <inttypes.h>
+#include <math.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -47,8 +48,15 @@ static void finish(int file) {
 
 static size_t at_most(uint64_t left, size_t most) { return left < most ? (size_t)left : most; }
 
+/* The result of a stat task: minimum, maximum, mean and standard deviation of the scaled values. */
+static void scale(double low, double high, double sum, double squares, uint64_t count, double a, double b) {
+    double mean = sum / (double)count;
+    double deviation = fabs(b) * sqrt(squares / (double)count - mean * mean);
+    snprintf(result, sizeof result, " %.17g %.17g %.17g %.17g", a + b * low, a + b * high, a + b * mean, deviation);
+}
+
 /* Exact sums; parts are short enough for 32-bit sums of squares of bytes. */
-static void stat_u8(int file, uint64_t count) {
+static void stat_u8(int file, uint64_t count, double a, double b) {
     uint8_t low = 255, high = 0;
     uint64_t sum = 0, squares = 0;
     for (uint64_t left = count; left > 0;) {
@@ -69,10 +77,10 @@ static void stat_u8(int file, uint64_t count) {
         }
         left -= n;
     }
-    snprintf(result, sizeof result, " %u %u %" PRIu64 " %" PRIu64, low, high, sum, squares);
+    scale(low, high, (double)sum, (double)squares, count, a, b);
 }
 
-static void stat_i16(int file, uint64_t count) {
+static void stat_i16(int file, uint64_t count, double a, double b) {
     int16_t low = INT16_MAX, high = INT16_MIN;
     int64_t sum = 0, squares = 0;
     for (uint64_t left = count; left > 0;) {
@@ -94,7 +102,7 @@ static void stat_i16(int file, uint64_t count) {
         }
         left -= n;
     }
-    snprintf(result, sizeof result, " %d %d %" PRId64 " %" PRId64, low, high, sum, squares);
+    scale(low, high, (double)sum, (double)squares, count, a, b);
 }
 
 /* Minimum and maximum of each of PIXELS intervals. The result is the sum of all. */
@@ -221,8 +229,8 @@ static double measure(int argc, char **argv, uint64_t *bytes) {
     *bytes = count;
     double start = now();
     int file = open_at(argv[1], argv[2]);
-    if (!strcmp(task, "stat")) {
-        (small ? stat_u8 : stat_i16)(file, count);
+    if (!strcmp(task, "stat") && argc == 7) {
+        (small ? stat_u8 : stat_i16)(file, count, atof(argv[5]), atof(argv[6]));
     } else if (!strcmp(task, "envelope") && argc == 6) {
         (small ? envelope_u8 : envelope_i16)(file, count, strtoull(argv[5], NULL, 10));
     } else if (!strcmp(task, "widen") && argc == 7) {

@@ -1,7 +1,6 @@
 """The tasks of `cargo xtask bench taf` with NumPy or h5py.
 
-    peer.py numpy|h5py       reads tasks from standard input
-    peer.py pack FILE OUT    writes the samples of a TAF file as HDF5
+    peer.py numpy|h5py
 
 Protocol: benches/common.h; after the count come the numbers of the result. A task is a function below, a file and
 options NAME=VALUE. Writing includes fsync.
@@ -138,24 +137,22 @@ def sync(out):
         os.fsync(out.fileno())
 
 
-def pack(path, out):
+def pack(file, options):
     """Writes the column of a TAF file as HDF5."""
     import h5py
 
-    file = Taf(path)
     data = file.column()
-    with h5py.File(out, "w") as target:
+    with h5py.File(options["out"], "w") as target:
         made = target.create_dataset(
             "data", data.shape, data.dtype, chunks=(PART,), compression="gzip", compression_opts=1
         )
         made.attrs["mapping"] = file.intercept, file.slope
         for k in range(0, len(data), PART):
             made[k : k + PART] = data[k : k + PART]
+    return ()
 
 
-def main(name, *args):
-    if name == "pack":
-        return pack(*args)
+def main(name):
     for line in sys.stdin:
         task, path, *rest = line.split()
         options = dict(option.split("=", 1) for option in rest)

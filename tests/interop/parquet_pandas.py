@@ -1,5 +1,7 @@
 """Parquet: pandas and pyarrow read the files of spile, and spile theirs."""
 
+import glob
+import math
 import os
 import tempfile
 
@@ -7,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xarray as xr
 from support import GOLDEN, spile
+from support.parquet_corpus import expected, write_all
 
 
 def main():
@@ -71,6 +75,61 @@ def main():
             assert back[name].dtype == frame[name].dtype, (how, name)
             assert np.array_equal(back[name], frame[name], equal_nan=name in "xf4"), (how, name)
         assert [w.decode() for w in back["word"]] == frame["word"].to_list(), how
+
+    # A trace has a time column.
+    trace = os.path.join(GOLDEN, "lecroy")
+    trace = sorted(glob.glob(f"{trace}/**/*.trc", recursive=True))[0]
+    spile("convert", trace, "trace.parquet", "--verify")
+    time = pd.read_parquet("trace.parquet")["time"]
+    assert len(time) > 1 and (np.diff(time) > 0).all(), time
+
+    foreign()
+
+
+def foreign():
+    """Every value of tables of other writers equals that of pyarrow's reader, or the column is reported."""
+    os.mkdir("corpus")
+    write_all("corpus")
+    for file in sorted(glob.glob("corpus/*.parquet")):
+        # Stored values: integers of 64 bits with missing values keep all digits.
+        spile("convert", file, f"{file}.npz", "--stored")
+        own, table = dict(np.load(f"{file}.npz")), pq.read_table(file)
+        # The metadata of the tree.
+        own = {name: values for name, values in own.items() if isinstance(values, np.ndarray)}
+        if file == "corpus/nested.parquet":
+            assert sorted(own) == ["n", "point/x", "point/y", "x"], list(own)
+            table = table.flatten().rename_columns(["x", "list", "map", "point/x", "point/y", "n"])
+            table = table.drop_columns(["list", "map"])
+        if file == "corpus/names.parquet":
+            assert sorted(values.item() for values in own.values()) == [1, 2, 3, 4, 5]
+            continue
+        for name in table.column_names:
+            compare(file, name, own[name], table[name])
+    # Times have units, and missing times are NaT for readers of NetCDF.
+    spile("convert", "corpus/defaults.parquet", "times.nc", "--select", "when_us_None*", "--select", "date*")
+    times, table = xr.open_dataset("times.nc"), pq.read_table("corpus/defaults.parquet").to_pandas()
+    for name in ["when_us_None", "when_us_None_null", "date", "date_null"]:
+        value = pd.to_datetime(table[name]).to_numpy("M8[us]")
+        assert np.array_equal(times[name].to_numpy().astype("M8[us]"), value, equal_nan=True), name
+
+
+def compare(file, name, own, column):
+    values = expected(column)
+    scale = column.type.scale if pa.types.is_decimal(column.type) else 0
+    if scale and own.dtype == "i8":
+        values = [None if v is None else int(v.scaleb(scale)) for v in column.to_pylist()]
+    assert len(own) == len(values), (file, name)
+    for got, value in zip(own.tolist(), values):
+        if value is None:
+            zero = isinstance(got, bytes) and not got.strip(b"\0")
+            equal = zero or got in (-2**63, 2**64 - 1) or (isinstance(got, float) and math.isnan(got))
+        elif isinstance(value, str):
+            equal = got.decode() == value
+        elif isinstance(value, bytes):
+            equal = got.ljust(len(value), b"\0") == value
+        else:
+            equal = got == value
+        assert equal, (file, name, got, value)
 
 
 main()

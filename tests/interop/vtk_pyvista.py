@@ -1,5 +1,6 @@
 """VTK: pyvista (the VTK library) and meshio read the files of spile with the same values, and spile theirs."""
 
+import itertools
 import json
 import pathlib
 import subprocess
@@ -8,6 +9,7 @@ import tempfile
 import meshio
 import numpy as np
 import pyvista
+import vtk
 from support import GOLDEN, SPILE, spile
 
 
@@ -30,8 +32,12 @@ def fields(folder):
             assert np.array_equal(mine, theirs), name
         assert len(grid.cell_data) > 0 and grid.n_cells == np.prod([len(a) - 1 for a in axes])
         for field in grid.cell_data.keys():
-            theirs = np.asarray(grid.cell_data[field]).ravel()
-            assert np.array_equal(values(dump, field).astype(theirs.dtype), theirs), field
+            theirs, names = np.asarray(grid.cell_data[field]), [field]
+            if theirs.ndim == 2:
+                group = {"E": "Electric Field", "B": "Magnetic Field"}[field]
+                names = [f"{group}/{field}{axis}" for axis in "xyz"]
+            mine = np.stack([values(dump, name) for name in names], -1).reshape(theirs.shape)
+            assert np.array_equal(mine.astype(theirs.dtype), theirs), field
             count += 1
     return count
 
@@ -94,10 +100,163 @@ def series(folder):
     raise AssertionError("no collection was written")
 
 
+def blocks(folder):
+    """One block per mesh and species; vectors, units, scalars and times have their values."""
+    dump, out = GOLDEN / "sdf" / "epoch3d_0001.sdf", folder / "all.vtm"
+    spile("-q", "convert", dump, out, "--verify")
+    found = pyvista.read(out)
+    assert found.keys() == ["Grid", "electron"], found.keys()
+    grid, electron = found["Grid"], found["electron"]
+    for axis, mine in zip("XYZ", (grid.x, grid.y, grid.z)):
+        assert np.array_equal(values(dump, f"Grid/Grid/{axis}"), mine)
+    assert grid.cell_data["E"].shape == (grid.n_cells, 3) and "Electric Field/Ex" not in grid.cell_data
+    for k, axis in enumerate("xyz"):
+        assert np.array_equal(grid.cell_data["E"][:, k], values(dump, f"Electric Field/E{axis}")), axis
+        assert np.array_equal(electron.points[:, k], values(dump, f"Grid/Particles/electron/{axis.upper()}"))
+    # Two components are no vector.
+    assert "P" not in electron.point_data
+    assert np.array_equal(electron.point_data["Particles/Py/electron"], values(dump, "Particles/Py/electron"))
+    units = dict(zip(grid.field_data["names"], grid.field_data["units"]))
+    assert units["E"] == "V/m" and units["Grid/Grid/X"] == "m", units
+    assert np.array_equal(found.field_data["Wall-time"], values(dump, "Wall-time"))
+    # Subsets, reduced grids and distribution functions are meshes of their own.
+    dump, out = GOLDEN / "sdf" / "epoch2d_4ranks_id4_0001.sdf", folder / "many.vtm"
+    spile("-q", "convert", dump, out, "--verify")
+    found = pyvista.read(out)
+    names = {"Grid", "slab", "Reduced_every3", "px_py/electron", "xy_en/electron"}
+    species = {"p1", "electron", "Carbon_ions_with_a_long_name"}
+    assert set(found.keys()) == names | species, found.keys()
+    assert found["xy_en/electron"].dimensions[2] == len(values(dump, "Grid/xy_en/electron/energy"))
+    assert found["p1"].point_data["p1/P"].shape == (found["p1"].n_points, 3)
+    return len(found.keys())
+
+
+def crystal(folder):
+    """The density of a skewed crystal cell is at its true positions, and so are the atoms."""
+    save, out = GOLDEN / "iotk" / "qe54_si" / "si.save", folder / "si.vts"
+    spile("-q", "convert", save, out)
+    grid = pyvista.read(out)
+    cell = np.asarray(json.loads(spile("cat", "--json", save, "Root/CELL/DIRECT_LATTICE_VECTORS/cell"))["values"])
+    cell = cell.reshape(3, 3)
+    n1, n2, n3 = grid.dimensions
+    k, j, i = np.meshgrid(np.arange(n3) / n3, np.arange(n2) / n2, np.arange(n1) / n1, indexing="ij")
+    points = np.stack([i, j, k], -1).reshape(-1, 3) @ cell
+    assert np.allclose(grid.points, points, rtol=0, atol=1e-12)
+    name = "Root/CHARGE-DENSITY/CHARGE-DENSITY/density"
+    assert np.array_equal(grid.point_data[name], values(save, name))
+    spile("-q", "convert", save, folder / "si.vtm")
+    assert pyvista.read(folder / "si.vtm").keys() == ["density", "atoms"]
+    return len(points)
+
+
+def moving_window(folder):
+    """Frames of a moving window have their own coordinates and times; species come and go."""
+    run = GOLDEN.parent.parent.parent / "shared" / "real" / "sdf" / "s3d"
+    if not run.is_dir():
+        return 0
+    out = folder / "window.pvd"
+    spile("-q", "convert", run, out)
+    reader, firsts = pyvista.get_reader(out), []
+    dumps = sorted(run.glob("*.sdf"))
+    assert len(reader.time_values) == len(dumps)
+    for dump, time in zip(dumps, reader.time_values):
+        assert time == json.loads(spile("info", "--json", dump))["summary"]["time"]
+        reader.set_active_time_value(time)
+        frame = reader.read()[0]
+        grid = frame["Grid"]
+        for axis, mine in zip("XYZ", (grid.x, grid.y, grid.z)):
+            assert np.array_equal(values(dump, f"Grid/Grid/{axis}"), mine), (dump, axis)
+        assert np.array_equal(grid.cell_data["Electric Field/Ey"], values(dump, "Electric Field/Ey"))
+        assert frame["elec"].n_points == len(values(dump, "Grid/Particles/elec/X"))
+        assert ("subset_box/elec" in frame.keys()) == has(dump, "Grid/Particles/subset_box/elec/X")
+        firsts.append(grid.x[0])
+    assert len(set(firsts)) > 3, firsts
+    return len(dumps)
+
+
+def foreign(folder):
+    """Files of the writers of VTK with all of their options: values, or a refusal with the reason."""
+    image = pyvista.ImageData(dimensions=(4, 3, 2), spacing=(0.5, 1, 2), origin=(1, 2, 3))
+    image.point_data["a"] = np.linspace(-1, 1, 24)
+    image.cell_data["v"] = np.arange(18, dtype="f4").reshape(6, 3)
+    lines = pyvista.RectilinearGrid(np.array([0.0, 1, 4]), np.array([0.0, 2]), np.array([-1.0, 0, 5]))
+    lines.point_data["a"] = np.arange(18, dtype="i8")
+    curved = pyvista.StructuredGrid(*np.meshgrid(np.arange(3.0), np.arange(2.0), np.arange(2.0), indexing="ij"))
+    curved.point_data["a"] = np.arange(12.0)
+    mesh, sphere = image.cast_to_unstructured_grid(), pyvista.Sphere(theta_resolution=5, phi_resolution=5)
+    sphere.point_data["a"] = np.arange(sphere.n_points, dtype="u1")
+    kinds = [
+        (image, "vti", vtk.vtkXMLImageDataWriter),
+        (lines, "vtr", vtk.vtkXMLRectilinearGridWriter),
+        (curved, "vts", vtk.vtkXMLStructuredGridWriter),
+        (mesh, "vtu", vtk.vtkXMLUnstructuredGridWriter),
+        (sphere, "vtp", vtk.vtkXMLPolyDataWriter),
+    ]
+    count = 0
+    for number, (data, ending, make) in enumerate(kinds):
+        for mode, compressor, header, order, encode in itertools.product(
+            (0, 1, 2), ("None", "ZLib", "LZ4", "LZMA"), (32, 64), (0, 1), (False, True)
+        ):
+            writer, path = make(), folder / f"foreign{number}.{ending}"
+            writer.SetFileName(str(path))
+            writer.SetInputData(data)
+            writer.SetDataMode(mode)
+            writer.SetCompressorType(["None", "ZLib", "LZ4", "LZMA"].index(compressor))
+            (writer.SetHeaderTypeToUInt32 if header == 32 else writer.SetHeaderTypeToUInt64)()
+            (writer.SetByteOrderToLittleEndian if order else writer.SetByteOrderToBigEndian)()
+            writer.SetEncodeAppendedData(encode)
+            writer.Write()
+            if compressor == "LZMA":
+                args = [SPILE, "cat", str(path), "PointData/a"]
+                done = subprocess.run(args, capture_output=True, text=True, check=False)
+                assert done.returncode != 0 and "vtkLZMADataCompressor" in done.stderr, done
+                continue
+            assert np.array_equal(values(path, "PointData/a"), data.point_data["a"]), (ending, mode, compressor)
+            count += 1
+    # Multiblock and parallel files: blocks and pieces are groups.
+    many = pyvista.MultiBlock({"first": image, "inner": pyvista.MultiBlock({"x": sphere}), "empty": None})
+    many.save(folder / "foreign.vtm")
+    assert np.array_equal(values(folder / "foreign.vtm", "first/PointData/a"), image.point_data["a"])
+    assert np.array_equal(values(folder / "foreign.vtm", "inner/x/PointData/a"), sphere.point_data["a"])
+    writer = vtk.vtkXMLPImageDataWriter()
+    writer.SetFileName(str(folder / "foreign.pvti"))
+    writer.SetInputData(image)
+    writer.SetNumberOfPieces(2)
+    writer.SetStartPiece(0)
+    writer.SetEndPiece(1)
+    writer.Write()
+    parts = [values(folder / "foreign.pvti", f"Piece{k}/PointData/a") for k in range(2)]
+    assert set(np.concatenate(parts)) == set(image.point_data["a"])
+    # The older format is refused.
+    mesh.save(folder / "foreign.vtk")
+    done = subprocess.run([SPILE, "ls", str(folder / "foreign.vtk")], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "legacy" in done.stderr, done
+    return count + 4
+
+
+def replaced(folder):
+    """A refused replacement leaves the old collection complete."""
+    dump, out = GOLDEN / "sdf" / "epoch3d_0001.sdf", folder / "keep.vtm"
+    spile("-q", "convert", dump, out)
+    before = sorted((path, path.read_bytes()) for path in (folder / "keep").rglob("*"))
+    other = GOLDEN / "sdf" / "epoch2d_4ranks_id4_0001.sdf"
+    (folder / "keep" / "mine.txt").write_text("not of the collection")
+    args = [SPILE, "-q", "convert", str(other), str(out), "--overwrite"]
+    assert subprocess.run(args, capture_output=True, check=False).returncode != 0
+    (folder / "keep" / "mine.txt").unlink()
+    assert before == sorted((path, path.read_bytes()) for path in (folder / "keep").rglob("*"))
+    spile("-q", "convert", other, out, "--overwrite")
+    assert "slab" in pyvista.read(out).keys()
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    return 1
+
+
 def main():
     folder = pathlib.Path(tempfile.mkdtemp())
     counts = [fields(folder), particles(folder), image(folder), series(folder)]
     print(f"{counts[0]} fields, {counts[1]} arrays of particles, {counts[2]} of images, {counts[3]} frames agree")
+    counts = [blocks(folder), crystal(folder), moving_window(folder), foreign(folder), replaced(folder)]
+    print(f"{counts[0]} blocks, {counts[1]} points of a crystal, {counts[2]} frames of a window, {counts[3]} foreign files")
 
 
 main()

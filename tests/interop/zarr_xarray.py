@@ -21,6 +21,12 @@ def listed(path):
     return {row["path"]: row for row in rows if row.get("dtype")}
 
 
+def stored_names(group):
+    """The name in a store of every array, by path in spile."""
+    nodes = json.loads(group.attrs["spile"])["nodes"]
+    return {node["path"]: node["array"].get("at", node["path"]) for node in nodes if "array" in node}
+
+
 def values(path, array, dtype):
     """The stored values, in C order."""
     raw = spile("cat", "--raw", "--stored", path, array)
@@ -49,14 +55,12 @@ def store():
             assert np.all(np.diff(points) > 0), dim
     with xr.open_zarr("x.zarr") as root:
         assert root.attrs["code_name"].startswith("Epoch"), root.attrs
-    # Every array with the same path in spile.
+    # Every array, under the name that the metadata states.
     group = zarr.open_group("x.zarr", mode="r")
+    names = stored_names(group)
     seen = 0
-    for path, row in listed(dump).items():
-        try:
-            theirs = group[path]
-        except KeyError:
-            continue  # Coordinates are in the root group.
+    for path in listed(dump):
+        theirs = group[names[path]]
         if theirs.dtype.kind in "iufc":
             ours = values(dump, path, theirs.dtype)
             assert_same(ours, theirs[...], path)
@@ -135,11 +139,12 @@ def indexes():
         options = {"fo": f"{k}.json", "remote_protocol": "file"}
         virtual = zarr.open_group("reference://", mode="r", zarr_format=2, storage_options=options)
         real = zarr.open_group(f"{k}.zarr", mode="r")
+        names = stored_names(real)
         refs = json.loads(Path(f"{k}.json").read_text())["refs"]
         arrays = [key.removesuffix("/.zarray") for key in refs if key.endswith("/.zarray")]
         for path in arrays:
             try:
-                wanted = real[path]
+                wanted = real[names.get(path, path)]
             except KeyError:
                 continue
             found = virtual[path]

@@ -2,51 +2,48 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `harness` | implementations, tasks, repetitions, tables; used by every benchmark except `taf` |
-//! | `target` | performance targets, medians, durations |
+//! | `table` | a benchmark as data, `benches/NAME/bench.toml`: implementations, tasks, targets |
+//! | `programs` | builds the programs |
+//! | `runner` | creates files and runs tasks |
+//! | `results` | measurements, the table of results, targets |
 //! | `page` | the sections of `docs/performance.md` |
-//! | `taf` | TAF, compared with NumPy, h5py and C |
-//! | `scda` | scda, compared with C |
-//! | `gsd` | GSD, compared with the C library, its Python package, hoomd-gsd and C |
-//! | `sdf` | SDF, compared with sdf-xarray, sdfr and C |
-//! | `iotk` | IOTK, compared with gfortran and C |
-//! | `ops` | conversions and comparisons, compared with C |
-//! | `digitizer` | oscilloscope files, compared with C |
-//! | `python` | the Python package, compared with sdf-xarray, gsd.hoomd and NumPy |
 
-mod digitizer;
-mod gsd;
-mod harness;
-mod iotk;
-mod ops;
 mod page;
-mod python;
-mod scda;
-mod sdf;
-mod taf;
-mod target;
+mod programs;
+mod results;
+mod runner;
+mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::shell::{cargo, output, program, root, succeeds, target as target_dir};
-use crate::{Result, tools};
+use crate::Result;
+use crate::shell::{output, program, root, target as target_dir};
+use programs::first_line;
+use table::{Table, Values};
+
+const BENCHES: [&str; 8] = ["taf", "scda", "gsd", "sdf", "iotk", "ops", "digitizer", "python"];
 
 /// With more running threads of other programs, a warning is printed.
 const BUSY: f64 = 0.2;
 
+/// A file system in memory, so that the disk is not measured.
+const MEMORY_FILES: &str = "/dev/shm";
+
 struct Options {
     scale: f64,
     rounds: usize,
+    /// Runs every task once with small files, to test the benchmark.
+    quick: bool,
     spile: Option<PathBuf>,
     keep: bool,
 }
 
 impl Options {
     fn parse(args: &[&str]) -> Result<Self> {
-        let mut options = Self { scale: 1.0, rounds: 5, spile: None, keep: false };
+        let mut options = Self { scale: 1.0, rounds: 5, quick: false, spile: None, keep: false };
         let mut rest = args.iter();
         while let Some(arg) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("{arg}: expected a value"));
@@ -62,6 +59,7 @@ impl Options {
                     options.rounds =
                         text.parse().ok().filter(|n| *n > 0).ok_or_else(|| invalid(text))?;
                 }
+                "--quick" => (options.quick, options.scale, options.rounds) = (true, 1e-3, 1),
                 "--spile" => options.spile = Some(root().join(value()?)),
                 "--keep" => options.keep = true,
                 _ => return Err(format!("unknown option `{arg}`")),
@@ -71,53 +69,88 @@ impl Options {
     }
 }
 
-/// Runs a benchmark; returns whether all targets are met.
+/// Runs a benchmark and writes its section of the page. Returns whether all targets are met; with `--quick`, whether
+/// all tasks ran.
 pub(crate) fn run(name: &str, args: &[&str]) -> Result<bool> {
-    let run = match name {
-        "taf" => taf::run,
-        "scda" => scda::run,
-        "gsd" => gsd::run,
-        "sdf" => sdf::run,
-        "iotk" => iotk::run,
-        "ops" => ops::run,
-        "digitizer" => digitizer::run,
-        "python" => python::run,
-        _ => return Err(format!("unknown benchmark `{name}`")),
-    };
-    run(&Options::parse(args)?)
-}
-
-/// Compiles a C program for this machine; `args` are its sources and libraries.
-fn compile(path: PathBuf, args: &[&str]) -> Result<PathBuf> {
-    let mut command = program(tools::cc()?);
-    command.args(["-O3", "-march=native", "-o"]).arg(&path).args(args);
-    output(&mut command).map(|_| path)
-}
-
-/// Builds the benchmark program of a format, an example of its crate.
-fn driver(format: &str) -> Result<PathBuf> {
-    example(&format!("spile-{format}"), &format!("bench_{format}"))
-}
-
-fn example(package: &str, example: &str) -> Result<PathBuf> {
-    let args = ["build", "--release", "--package", package, "--example", example];
-    if !succeeds(&mut cargo(&args))? {
-        return Err(format!("{package}: the example {example} does not build"));
+    if !BENCHES.contains(&name) {
+        return Err(format!("unknown benchmark `{name}`; expected {}", BENCHES.join(", ")));
     }
-    Ok(target_dir().join("release/examples").join(example))
-}
-
-/// Builds `spile`.
-fn build() -> Result<PathBuf> {
-    if !succeeds(&mut cargo(&["build", "--release", "--package", "spile-cli"]))? {
-        return Err("spile-cli does not build".into());
+    let options = Options::parse(args)?;
+    let table = Table::load(name)?;
+    if options.spile.is_some() && !table.programs.iter().any(|one| one[1] == "spile") {
+        return Err(format!("--spile is not an option of bench {name}"));
     }
-    Ok(target_dir().join("release/spile"))
+    let folders = [
+        ("dir", base_folder(table.files * options.scale).join("spile-bench")),
+        ("disk", target_dir().join("spile-bench-disk")),
+    ];
+    let mut values = Values::new();
+    for (name, folder) in &folders {
+        // Left over from an interrupted run.
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        values.insert((*name).into(), folder.to_string_lossy().into_owned());
+    }
+    values.extend(table.sizes.iter().map(|(size, full)| (size.clone(), full.at(options.scale))));
+    let met = measure(name, &table, &options, values);
+    if !options.keep {
+        for (_, folder) in &folders {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+    met
 }
 
-/// Prints why an implementation is not available; the benchmark continues without it.
-fn optional<T>(name: &str, found: Result<T>) -> Option<T> {
-    found.map_err(|why| println!("{name}: not measured: {why}")).ok()
+fn measure(name: &str, table: &Table, options: &Options, mut values: Values) -> Result<bool> {
+    let versions = programs::build_all(table, options, &mut values)?;
+    let busy = if options.quick { 0.0 } else { other_threads() };
+    let (results, incomplete) = runner::measure(table, options, &mut values)?;
+    let text = results.markdown(table)?;
+    println!("\n{text}");
+    let (targets, met) = results.targets(table);
+    for line in targets.iter().filter(|_| !options.quick) {
+        println!("{line}");
+    }
+    for problem in &results.problems {
+        println!("problem: {problem}");
+    }
+    if options.quick {
+        println!("quick: not a measurement");
+        return Ok(results.problems.is_empty());
+    }
+    if !results.problems.is_empty() || incomplete {
+        println!("docs/performance.md is not changed: the measurement is incomplete");
+        return Ok(met && results.problems.is_empty());
+    }
+    let memory = Path::new(&values["dir"]).starts_with(MEMORY_FILES);
+    let medium = if memory { "in memory (tmpfs)" } else { "on a disk" };
+    let method = root().join(format!("benches/{name}/method.md"));
+    let method = fs::read_to_string(&method).map_err(|e| format!("{}: {e}", method.display()))?;
+    page::save(&format!(
+        "# Performance: {name}\n\nMeasured by `cargo xtask bench {name} --scale {}`, {} rounds, \
+         files {medium}. A ratio is the median of the ratios of single repetitions.\n\n\
+         {}\n{text}\n\
+         ## Targets: {name}\n\n```text\n{}\n```\n\n\
+         ## Method: {name}\n\n{method}",
+        options.scale,
+        options.rounds,
+        machine(&versions, busy),
+        targets.join("\n"),
+    ))?;
+    Ok(met)
+}
+
+/// A folder for files of so many bytes, in memory if there is enough.
+fn base_folder(bytes: f64) -> PathBuf {
+    let free = output(program("df").args(["-k", "--output=avail", MEMORY_FILES]));
+    let free = free.ok().and_then(|text| text.lines().nth(1)?.trim().parse::<f64>().ok());
+    match free {
+        Some(kib) if kib * 1024.0 > bytes => PathBuf::from(MEMORY_FILES),
+        _ => {
+            println!("{MEMORY_FILES} is too small; the files are on a disk, which may be slow");
+            target_dir()
+        }
+    }
 }
 
 /// The average number of running threads of other programs during one second; prints a warning if
@@ -137,14 +170,6 @@ fn other_threads() -> f64 {
     busy
 }
 
-/// Versions of Python and of some packages, as text.
-fn versions(python: &Path, packages: &[&str]) -> String {
-    let code = "import sys; from importlib.metadata import version as v; \
-                print('Python', ', '.join([sys.version.split()[0]] + [p + ' ' + v(p) for p in sys.argv[1:]]))";
-    let text = output(program(python).args(["-c", code]).args(packages));
-    text.map_or(String::new(), |text| text.trim().to_string())
-}
-
 /// Hardware, compilers, date and load as a Markdown list; `versions` are those of the other
 /// implementations.
 fn machine(versions: &str, busy: f64) -> String {
@@ -152,11 +177,6 @@ fn machine(versions: &str, busy: f64) -> String {
     let field = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         line.split_once(':').map_or("unknown", |(_, value)| value.trim()).to_string()
-    };
-    let first = |text: Result<String>| {
-        text.ok()
-            .and_then(|text| Some(text.lines().next()?.to_string()))
-            .unwrap_or("unknown".into())
     };
     let cores = thread::available_parallelism().map_or(0, usize::from);
     let kib: f64 =
@@ -167,9 +187,9 @@ fn machine(versions: &str, busy: f64) -> String {
         "- {}, {cores} cores, {:.0} GiB of memory, {}\n- {}; {}{versions}\n- {}, {busy:.1} other threads running\n",
         field(&read("/proc/cpuinfo"), "model name"),
         kib / 1024.0 / 1024.0,
-        first(output(program("uname").args(["-s", "-r", "-m"]))),
-        first(output(program("rustc").arg("--version"))),
-        first(output(program(compiler).arg("--version"))),
-        first(output(program("date").args(["-u", "+%Y-%m-%d"]))),
+        first_line(program("uname").args(["-s", "-r", "-m"])),
+        first_line(program("rustc").arg("--version")),
+        first_line(program(compiler).arg("--version")),
+        first_line(program("date").args(["-u", "+%Y-%m-%d"])),
     )
 }

@@ -5,6 +5,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::shell::{captured, cargo, files, output, root, succeeds, target};
 use crate::step::{Counts, Outcome};
@@ -64,16 +67,29 @@ fn targets() -> Vec<String> {
     sources.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect()
 }
 
+/// Runs the targets, one per core at a time; `seconds` is the sum over all targets.
 fn run_all(targets: &[String], seconds: u64) -> Result<Counts> {
     let folder = build()?;
     let share = (seconds / targets.len().max(1) as u64).max(1);
-    let mut counts = Counts::default();
-    for name in targets {
-        let passed = run_target(&folder, name, share)?;
-        counts.passed += u64::from(passed);
-        counts.failed += u64::from(!passed);
-    }
-    Ok(counts)
+    let next = AtomicUsize::new(0);
+    let counts = Mutex::new(Counts::default());
+    let work = || -> Result<()> {
+        while let Some(name) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let passed = run_target(&folder, name, share)?;
+            let mut counts = counts.lock().map_err(|e| e.to_string())?;
+            counts.passed += u64::from(passed);
+            counts.failed += u64::from(!passed);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or(Err("a worker failed".into())))
+    })?;
+    counts.into_inner().map_err(|e| e.to_string())
 }
 
 /// Builds the targets; returns their folder.
@@ -117,10 +133,10 @@ fn run_target(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
     let lines: Vec<&str> = text.lines().collect();
     let cause = |line: &&str| line.contains("panicked at") || line.contains("ERROR: libFuzzer");
     let start = lines.iter().position(cause).unwrap_or(lines.len().saturating_sub(SHOWN));
-    println!("{}", lines[start..].iter().take(SHOWN).copied().collect::<Vec<_>>().join("\n"));
+    let shown = lines[start..].iter().take(SHOWN).copied().collect::<Vec<_>>().join("\n");
     let mut kept = lines.iter().filter_map(|line| line.split_once("Test unit written to "));
     let kept = kept.next_back().map_or("not written", |(_, path)| path);
-    println!("{name}: FAILED; input: {kept}");
+    println!("{shown}\n{name}: FAILED; input: {kept}");
     Ok(false)
 }
 

@@ -41,7 +41,8 @@ cargo xtask <command>
                            NAME is taf, scda, gsd, sdf, iotk, ops, digitizer or python
       --scale S            sizes; 1.0 is 10^9 samples or bytes [default: 1.0]
       --rounds N           rounds; values are medians [default: 5]
-      --spile PATH         measures this program instead of building one (taf)
+      --quick              runs every task once with small files, to test the benchmark
+      --spile PATH         measures this program instead of building one (taf, digitizer)
       --keep               keeps the files
   dist                     builds the static binary, the C library and the wheel
   readme [--check]         writes (or compares) the table of formats in README.md

@@ -13,7 +13,7 @@ use crate::tools;
 
 /// Packages that the tests need, besides those of the interop scripts.
 const PACKAGES: &[&str] =
-    &["maturin", "wheel", "pytest", "mypy", "ruff", "dask[array]", "distributed"];
+    &["maturin", "wheel", "pytest", "mypy", "ruff", "dask[array]", "distributed", "mpi4py"];
 
 /// `cargo xtask python`: builds only the crate of the package.
 pub(crate) fn run() -> Result<bool> {

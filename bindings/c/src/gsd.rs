@@ -47,6 +47,15 @@ impl GsdHandle {
         }
     }
 
+    /// The writer, for calls that replace it.
+    fn take_writer(&mut self) -> Result<Box<Writer>> {
+        self.writer()?;
+        match &mut self.file {
+            Open::Write(writer) => writer.take().ok_or_else(closed),
+            Open::Read(_) => Err(closed()),
+        }
+    }
+
     /// The file, including the data written so far.
     fn reader(&mut self) -> Result<&File> {
         match &mut self.file {
@@ -67,13 +76,29 @@ fn closed() -> Error {
 unsafe fn with(handle: Handle, body: impl FnOnce(&mut GsdHandle) -> Result<()>) -> c_int {
     let mut err = 0;
     // SAFETY: condition of this function.
-    unsafe {
-        guard(&raw mut err, || match handle.as_mut() {
-            Some(handle) => body(handle),
-            None => Err(Error::argument("the file is not open")),
-        });
-    }
+    unsafe { call(handle, &raw mut err, body) };
     -err
+}
+
+/// Calls `body` with the handle. Returns its result, or `failed` if it fails.
+///
+/// # Safety
+/// `handle` is null or an open handle of this library.
+unsafe fn get<T>(handle: Handle, failed: T, body: impl FnOnce(&mut GsdHandle) -> Result<T>) -> T {
+    // SAFETY: condition of this function. The code is not stored.
+    unsafe { call(handle, std::ptr::null_mut(), body) }.unwrap_or(failed)
+}
+
+/// # Safety
+/// `handle` is null or an open handle of this library, `err` is null or points to an `int`.
+unsafe fn call<T>(
+    handle: Handle,
+    err: *mut c_int,
+    body: impl FnOnce(&mut GsdHandle) -> Result<T>,
+) -> Option<T> {
+    let closed = || Error::argument("the file is not open");
+    // SAFETY: condition of this function.
+    unsafe { guard(err, || body(handle.as_mut().ok_or_else(closed)?)) }
 }
 
 /// # Safety
@@ -92,9 +117,6 @@ unsafe fn path<'a>(name: *const c_char) -> &'a Path {
 }
 
 /// Creates an empty file; an existing file is replaced.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_create(
     fname: *const c_char,
@@ -107,9 +129,6 @@ pub unsafe extern "C" fn gsd_create(
 }
 
 /// Creates an empty file in a given version of the format.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_create_version(
     fname: *const c_char,
@@ -145,9 +164,6 @@ pub unsafe extern "C" fn gsd_create_version(
 }
 
 /// Opens a file. Returns null on failure.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_open(fname: *const c_char, flags: u8) -> Handle {
     let open = || {
@@ -172,9 +188,6 @@ pub unsafe extern "C" fn gsd_open(fname: *const c_char, flags: u8) -> Handle {
 }
 
 /// Commits the ended frames and closes the file. The handle is invalid afterwards.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_close(handle: Handle) -> c_int {
     let mut err = 0;
@@ -206,9 +219,6 @@ pub extern "C" fn gsd_make_version(major: u32, minor: u32) -> u32 {
 }
 
 /// Copies the message of the last error of this thread.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_last_message(text: *mut c_char, strlen: *mut c_int) -> c_int {
     // SAFETY: condition of this function.

@@ -11,8 +11,11 @@
 //! MPI is not linked here: `include/scda_mpi.h` fills the table with MPI functions and is compiled with the
 //! program.
 //!
-//! The exported functions are unsafe: they rely on the conditions in `scda.h` and `gsd.h`.
-#![allow(unsafe_code)]
+//! # Safety
+//!
+//! The exported functions are unsafe: pointers must be valid as described for each function in `scda.h` and
+//! `gsd.h`. "Condition of this function" in comments refers to that.
+#![allow(unsafe_code, clippy::missing_safety_doc)]
 
 pub mod comm;
 mod failure;

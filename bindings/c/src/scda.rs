@@ -148,9 +148,6 @@ fn to_rank(root: c_int) -> usize {
 }
 
 /// Opens a file on all ranks (A.3.1).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fopen(
     comm: *const Table,
@@ -164,9 +161,6 @@ pub unsafe extern "C" fn scda_fopen(
 }
 
 /// Opens a file on all ranks, with options for writing.
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fopen_with(
     comm: *const Table,
@@ -253,9 +247,6 @@ impl ScdaFile {
 }
 
 /// Closes a file (A.3.2). Returns 0 on success.
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fclose(f: Handle, err: *mut c_int) -> c_int {
     // SAFETY: condition of this function.
@@ -305,9 +296,6 @@ impl ScdaFile {
 }
 
 /// Describes an error code (A.6.1).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_ferror_string(
     err: c_int,
@@ -322,9 +310,6 @@ pub unsafe extern "C" fn scda_ferror_string(
 }
 
 /// Copies the full message of the last error of this thread.
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_flast_message(text: *mut c_char, strlen: *mut c_int) -> c_int {
     // SAFETY: condition of this function.
@@ -332,9 +317,6 @@ pub unsafe extern "C" fn scda_flast_message(text: *mut c_char, strlen: *mut c_in
 }
 
 /// Length of the last user string read; it may contain NUL bytes.
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fuserstr_length(f: *const ScdaFile) -> u64 {
     // SAFETY: condition of this function.
@@ -342,9 +324,6 @@ pub unsafe extern "C" fn scda_fuserstr_length(f: *const ScdaFile) -> u64 {
 }
 
 /// Sets the length of the next user string that is written; it may contain NUL bytes.
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fset_userstr_length(f: Handle, length: u64) {
     if !f.is_null() {

@@ -12,6 +12,7 @@
 //! | `value` | attributes to and from Python |
 //! | `failure` | errors as exceptions of `spile.errors` |
 //! | `verbs` | info, check, diff, hash, convert, salvage; the command line |
+//! | `parallel` | conversion by several processes |
 //! | `hoomd` | frames and logs of GSD files in the HOOMD schema |
 //! | `write` | new files from arrays |
 //! | `native` | native writers: scda sections, TAF operations, GSD frames |
@@ -26,6 +27,7 @@ mod file;
 mod hoomd;
 mod native;
 mod object;
+mod parallel;
 mod select;
 mod value;
 mod verbs;
@@ -43,6 +45,7 @@ fn _spile(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hoomd::Frame>()?;
     m.add_class::<hoomd::Particles>()?;
     m.add_class::<hoomd::Links>()?;
+    m.add_class::<parallel::Parallel>()?;
     m.add_class::<native::Sections>()?;
     m.add_class::<native::Frames>()?;
     for function in [
@@ -54,6 +57,7 @@ fn _spile(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(verbs::salvage, m)?,
         wrap_pyfunction!(verbs::formats, m)?,
         wrap_pyfunction!(verbs::probe, m)?,
+        wrap_pyfunction!(verbs::sample, m)?,
         wrap_pyfunction!(verbs::main, m)?,
         wrap_pyfunction!(write::write, m)?,
         wrap_pyfunction!(native::taf::taf_create, m)?,

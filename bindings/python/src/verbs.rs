@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use spile::Dataset;
 use spile::error::{Error, Result as Done};
-use spile::format::{HEAD_BYTES, Head};
+use spile::format::{HEAD_BYTES, Head, WriteOptions};
 use spile::sink::{Overwrite, Sink};
 use spile::source::Source;
 use spile_ops::Pick;
@@ -67,7 +67,7 @@ fn watched<T: Send>(
     Ok(done?)
 }
 
-fn text(value: &impl Serialize) -> Done<String> {
+pub(crate) fn text(value: &impl Serialize) -> Done<String> {
     serde_json::to_string(value).map_err(|e| Error::argument(e.to_string()))
 }
 
@@ -83,12 +83,12 @@ fn rows<T: Serialize>(
     Ok(rows)
 }
 
-fn pick(select: &[String], frames: Option<&str>, slices: &[String]) -> Done<Pick> {
+pub(crate) fn pick(select: &[String], frames: Option<&str>, slices: &[String]) -> Done<Pick> {
     let pick = Pick::new(select)?.with_slices(slices)?;
     frames.map_or(Ok(pick.clone()), |frames| pick.with_frames(frames))
 }
 
-fn overwrite(allowed: bool) -> Overwrite {
+pub(crate) fn overwrite(allowed: bool) -> Overwrite {
     if allowed { Overwrite::Replace } else { Overwrite::Never }
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn hash(
 /// `spile convert`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // The options of the command.
-#[pyo3(signature = (file, output, *, to, dry_run, strict, verify, overwrite, select, frames, slice, progress))]
+#[pyo3(signature = (file, output, *, to, dry_run, strict, verify, overwrite, select, frames, slice, stored, compress, chunks, shards, progress))]
 pub(crate) fn convert(
     py: Python<'_>,
     file: &File,
@@ -199,9 +199,16 @@ pub(crate) fn convert(
     select: Vec<String>,
     frames: Option<String>,
     slice: Vec<String>,
+    stored: bool,
+    compress: Option<String>,
+    chunks: Vec<(String, u64)>,
+    shards: Vec<(String, u64)>,
     progress: Option<Py<PyAny>>,
 ) -> Result<String> {
-    let how = How { to, dry_run, strict, verify, overwrite };
+    let mut options = WriteOptions::default();
+    (options.stored, options.chunks, options.shards) = (stored, chunks, shards);
+    options.compression = compress.as_deref().map(str::parse).transpose()?;
+    let how = How { to, dry_run, strict, verify, overwrite, options };
     let dataset = &file.dataset;
     watched(py, dataset.source(), progress, || {
         let pick = pick(&select, frames.as_deref(), &slice)?;
@@ -220,12 +227,13 @@ pub(crate) struct How {
     pub(crate) strict: bool,
     pub(crate) verify: bool,
     pub(crate) overwrite: bool,
+    pub(crate) options: WriteOptions,
 }
 
 impl How {
     pub(crate) fn convert(&self, content: &Dataset, output: &Path) -> Done<String> {
         let format = target(&spile::REGISTRY, self.to.as_deref(), output)?;
-        let mut plan = conversion::plan(format, content, output)?;
+        let mut plan = conversion::plan(format, content, output, &self.options)?;
         if self.strict
             && let Some(loss) = plan.losses.first()
         {
@@ -241,10 +249,12 @@ impl How {
         let mut differences = Vec::new();
         if !self.dry_run {
             let replace = overwrite(self.overwrite);
-            let found = spile_ops::convert(format, content, &plan, output, replace, self.strict)?;
+            let options = &self.options;
+            let found =
+                spile_ops::convert(format, content, &plan, output, options, replace, self.strict)?;
             plan.losses.extend(found);
             if self.verify {
-                let found = conversion::verify(format, content, &plan, output)?;
+                let found = conversion::verify(format, content, &plan, output, options)?;
                 differences = found.differences;
             }
         }
@@ -313,6 +323,12 @@ pub(crate) fn probe(py: Python<'_>, path: PathBuf) -> Result<Option<(&'static st
         let best = scored.max_by_key(|(score, _)| *score).filter(|(score, _)| *score > 0);
         Ok(best.map(|(score, name)| (name, score)))
     })?)
+}
+
+/// Writes a sample file to a folder and returns its path.
+#[pyfunction]
+pub(crate) fn sample(name: &str, folder: PathBuf) -> Result<OsString> {
+    Ok(spile_cli::samples::write(name, &folder)?.into_os_string())
 }
 
 /// The command line `spile`; returns the exit status.

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use spile::Dataset;
 use spile::dtype::DType;
 use spile::error::Error;
+use spile::format::WriteOptions;
 use spile::frames::{Cells, FrameCell, Moments};
 use spile::layout::{ArrayDesc, Coord, Layout};
 use spile::limits::Limits;
@@ -140,7 +141,8 @@ pub(crate) fn write(
         tree.set_frames(Arc::new(Moments(moments)));
     }
     let content = Dataset::new(Source::memory(Vec::new()), tree);
-    let how = How { to, dry_run: false, strict, verify: false, overwrite };
+    let options = WriteOptions::default();
+    let how = How { to, dry_run: false, strict, verify: false, overwrite, options };
     Ok(py.detach(|| how.convert(&content, &path))?)
 }
 

@@ -34,7 +34,7 @@ impl Heading {
             // Keeps the end of the name from being parsed as an index.
             text.push_str("[]");
         }
-        match (&self.units, text.ends_with([')', '}'])) {
+        match (&self.units, text.ends_with([')', '}']) || square_units(&text).is_some()) {
             (Some(units), _) => text.extend([" (", units, ")"]),
             // Keeps brackets at the end of the name from being parsed as units.
             (None, true) => text.push_str(" ()"),
@@ -63,6 +63,8 @@ impl Heading {
         if let Some((before, units)) = bracket(rest, " (", ')') {
             heading.units = (!units.is_empty()).then(|| units.into());
             rest = before;
+        } else if let Some((before, units)) = square_units(rest) {
+            (heading.units, rest) = (Some(units.into()), before);
         }
         if let Some((before, index)) = split_index(rest) {
             (heading.index, rest) = (index, before);
@@ -70,6 +72,12 @@ impl Heading {
         heading.path = rest.into();
         heading
     }
+}
+
+/// Splits `name [units]`; an index in brackets is no unit.
+fn square_units(text: &str) -> Option<(&str, &str)> {
+    let is_index = |text: &str| text.split(',').all(|n| n.parse::<u64>().is_ok());
+    bracket(text, " [", ']').filter(|(_, units)| !units.is_empty() && !is_index(units))
 }
 
 impl Tag {
@@ -134,6 +142,8 @@ mod tests {
         assert_eq!(heading.tag, Some(Tag::Coordinate { start: 0.0, step: 1e-9 }));
         assert_eq!(Heading::parse("a {b}").path, "a {b}");
         assert_eq!(Heading::parse("x[a]").path, "x[a]");
+        let heading = Heading::parse("T [K]");
+        assert_eq!((heading.path.as_str(), heading.units.as_deref()), ("T", Some("K")));
         assert_eq!(Heading::parse(")").path, ")");
     }
 

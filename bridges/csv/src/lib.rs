@@ -21,25 +21,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod axes;
+mod compression;
 mod from_tree;
 mod heading;
 mod read;
+mod sniff;
 mod to_tree;
 mod value;
 mod wire;
 
-use std::path::Path;
-
-use spile_core::Dataset;
+use compression::Compression;
 use spile_core::error::Result;
 use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
-    Score,
+    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
 };
 use spile_core::limits::Limits;
 use spile_core::recording;
 use spile_core::report::Report;
-use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 /// The format, for the registry.
@@ -50,7 +49,7 @@ static INFO: FormatInfo = FormatInfo {
     title: "Table of comma-separated values",
     users: "everyone with a spreadsheet or pandas",
     specification: "RFC 4180",
-    extensions: &["csv"],
+    extensions: &["csv", "csv.gz", "csv.zst"],
     read: Grade::Partial,
     write: Grade::Partial,
     check: Grade::Partial,
@@ -62,22 +61,22 @@ impl Format for Csv {
         &INFO
     }
 
-    /// Quoted names are a table; anything else may be columns of numbers.
+    /// Tables with names are recognised by columns of numbers or by quotes; see `sniff`.
     fn probe(&self, head: Head<'_>) -> Score {
-        let binary = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
-        if head.bytes.first() != Some(&b'"') || head.bytes.iter().any(binary) {
-            return 0;
+        let complete = head.bytes.len() as u64 == head.len;
+        let Some(compression) = Compression::of(head.bytes) else {
+            return sniff::sniff(head.bytes, complete).map_or(0, |found| found.score);
+        };
+        // No other format reads compressed text. The first block of Zstandard may be longer than the head.
+        let text = compression.beginning(head.bytes);
+        if text.is_empty() && compression == Compression::Zstd {
+            return 1;
         }
-        match wire::record_end(head.bytes) {
-            Some((end, _)) if read::headings(&head.bytes[..end]).is_some() => 60,
-            // A first line longer than the head, or a file without rows.
-            None if !head.bytes.contains(&b'\n') => 30,
-            _ => 0,
-        }
+        sniff::sniff(&text, false).map_or(0, |found| found.score.max(1))
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        to_tree::open(source, &options.limits)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -87,17 +86,6 @@ impl Format for Csv {
 
 impl Checker for Csv {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(to_tree::open(source.clone(), limits))
-    }
-}
-
-impl FormatWriter for Csv {
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink)?;
-        Ok(Vec::new())
+        recording::report(to_tree::open(source.clone(), &OpenOptions::with_limits(*limits)))
     }
 }

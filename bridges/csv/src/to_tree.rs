@@ -1,25 +1,27 @@
 //! Columns to arrays. Values are parsed when they are read.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::frames::{FrameCell, FrameTable, Moments};
 use spile_core::layout::{ArrayDesc, Codec, Coord, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::records::Rows;
 use spile_core::report::Report;
 use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
+use spile_core::text_records::Rows;
 use spile_core::tree::{Attrs, Tree};
 
+use crate::axes::is_one_of_several;
+use crate::compression;
 use crate::heading::{Heading, Tag};
-use crate::read::{self, Table};
-use crate::value::{self, Seen};
-use crate::wire::{Fields, records};
+use crate::read::{self, Frames, Table};
+use crate::value::{self, Seen, Spelling};
+use crate::wire::Dialect;
 
 /// Adjacent columns that form one array.
 struct Column {
@@ -39,9 +41,10 @@ impl Column {
     }
 }
 
-pub(crate) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
-    let table = read::scan(&source, limits)?;
-    let mut tree = Tree::new(limits);
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let source = compression::open_decompressed(source, &options.limits)?;
+    let table = read::scan(&source, &options.limits)?;
+    let mut tree = Tree::new(&options.limits);
     let mut first = 0;
     let mut coordinate = None;
     if let Some(Tag::Coordinate { start, step }) = table.headings[0].tag {
@@ -54,17 +57,33 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
     }
     while first < table.headings.len() {
         let column = column(&table, first);
+        let is_first = first == 0;
         first += column.count().max(1);
         let mut desc = describe(&table, &positions, &column)?;
-        if let (Some((name, coord)), Layout::Encoded { .. }) = (&coordinate, &desc.layout) {
+        if let (Some((name, coord)), Layout::Encoded { .. }) = (&coordinate, &desc.layout)
+            && !desc.dims.contains(name)
+        {
             desc.dims[0].clone_from(name);
             desc.coords[0] = coord.clone();
         }
         let path = column.path.trim_start_matches('/');
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = tree.group_at(above)?;
-        let desc = desc.with_semantics(Semantics::role(Role::Table));
+        let mut desc = desc.with_semantics(Semantics::role(Role::Table));
+        let number = matches!(column.dtype.kind(), Kind::Int | Kind::UInt | Kind::Float);
+        let others = table.headings.iter().skip(1).map(|own| own.path.as_str());
+        let is_coordinate = is_first
+            && table.ordered
+            && number
+            && column.tail.is_empty()
+            && !is_one_of_several(name, others);
+        if is_coordinate && first < table.headings.len() {
+            desc.dims[0] = name.to_string();
+        }
         let id = tree.add_array(parent, name, desc)?;
+        if is_coordinate {
+            coordinate = Some((name.to_string(), Coord::Node(id)));
+        }
         if let Some(units) = column.units {
             tree.push_attr(id, "units", units)?;
         }
@@ -83,32 +102,21 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
 /// Adds the frame axis to the tree. Returns the number of columns with steps and times.
 fn moments(table: &Table, tree: &mut Tree) -> usize {
     let Some(frames) = &table.frames else { return 0 };
-    let mut lines: [Option<Vec<String>>; 2] = [None, None];
-    let mut taken = 0;
-    for (name, line) in ["step", "time"].iter().zip(&mut lines) {
-        let heading = table.headings.get(1 + taken);
-        let fields = frames.moments.get(taken).and_then(Option::as_ref);
-        let (Some(heading), Some(fields)) = (heading, fields) else { continue };
-        let text = |field: &Vec<u8>| {
-            let text = String::from_utf8(field.clone()).ok()?;
-            let fits = if *name == "step" {
-                text.parse::<u64>().is_ok()
-            } else {
-                text.parse::<f64>().is_ok()
-            };
-            fits.then_some(text)
-        };
-        if heading.path == *name && heading.index.is_empty() {
-            *line = fields.iter().map(text).collect();
-            taken += usize::from(line.is_some());
-        }
-    }
-    let moment = |k: usize| {
-        let at = |line: &Option<Vec<String>>| line.as_ref()?.get(k).cloned();
-        (at(&lines[0]).and_then(|t| t.parse().ok()), at(&lines[1]).and_then(|t| t.parse().ok()))
-    };
+    let steps: Option<Vec<u64>> = numbers(table, frames, 0, "step");
+    let times: Option<Vec<f64>> = numbers(table, frames, usize::from(steps.is_some()), "time");
+    let taken = usize::from(steps.is_some()) + usize::from(times.is_some());
+    let (steps, times) = (steps.unwrap_or_default(), times.unwrap_or_default());
+    let moment = |k: usize| (steps.get(k).copied(), times.get(k).copied());
     tree.set_frames(Arc::new(Moments((0..frames.starts.len()).map(moment).collect())));
     taken
+}
+
+/// The numbers of column `1 + k`, one per frame; `None` if it has another name or other fields.
+fn numbers<T: FromStr>(table: &Table, frames: &Frames, k: usize, name: &str) -> Option<Vec<T>> {
+    let heading = table.headings.get(1 + k)?;
+    let fields = frames.moments.get(k)?.as_ref();
+    let fields = fields.filter(|_| heading.path == name && heading.index.is_empty())?;
+    fields.iter().map(|field| std::str::from_utf8(field).ok()?.parse().ok()).collect()
 }
 
 /// The array whose first column is `first`. Columns form an array if their indices are complete and in C
@@ -158,7 +166,7 @@ fn column(table: &Table, first: usize) -> Column {
     };
     let dtype = match head.tag {
         Some(Tag::Type(dtype)) if readable(dtype) => dtype,
-        _ => seen.dtype(gaps),
+        _ => seen.dtype(gaps, table.quoted, table.spelling),
     };
     Column { path, first, tail, dtype, units: head.units.clone() }
 }
@@ -201,7 +209,9 @@ fn describe(table: &Table, positions: &Positions, column: &Column) -> Result<Arr
     let shape = |rows: u64| {
         Shape::new(std::iter::once(rows).chain(column.tail.iter().copied()).collect::<Vec<_>>())
     };
-    let codec = Arc::new(Parser { first: column.first, count: column.count(), dtype });
+    let Table { dialect, spelling, .. } = *table;
+    let codec =
+        Arc::new(Parser { first: column.first, count: column.count(), dtype, dialect, spelling });
     let row_bytes = shape(1).bytes(dtype.size())?;
     shape(count).bytes(dtype.size())?;
     let Some(frames) = &table.frames else {
@@ -265,6 +275,8 @@ struct Parser {
     first: usize,
     count: usize,
     dtype: DType,
+    dialect: Dialect,
+    spelling: Spelling,
 }
 
 impl Codec for Parser {
@@ -279,10 +291,10 @@ impl Codec for Parser {
             return Ok(());
         }
         let mut slots = out.chunks_exact_mut(size);
-        for record in records(stored) {
-            for field in Fields(Some(record)).skip(self.first).take(self.count) {
+        for record in self.dialect.records(stored) {
+            for field in self.dialect.fields(record).skip(self.first).take(self.count) {
                 let Some(slot) = slots.next() else { return Err(changed()) };
-                if !value::parse(field, self.dtype, slot) {
+                if !value::parse(field, self.dtype, self.spelling, slot) {
                     let message = format!(
                         "expected {}, found \"{}\"",
                         self.dtype,
@@ -307,22 +319,17 @@ impl Native for Table {
 
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (_, node, desc) in dataset.arrays() {
-            let mut emit = |frame, array| {
-                each(Object {
-                    path: node.path.clone(),
-                    id: None,
-                    frame,
-                    kind: "text".into(),
-                    array,
-                })
+            let object = |frame, array| {
+                let (path, kind) = (node.path.clone(), "text".into());
+                Object { path, id: None, frame, kind, array }
             };
             let Layout::PerFrame(table) = &desc.layout else {
-                emit(None, desc.clone())?;
+                each(object(None, desc.clone()))?;
                 continue;
             };
             for frame in 0..table.len() {
                 let Some(FrameCell { shape, layout }) = table.cell(frame)? else { continue };
-                emit(Some(frame), ArrayDesc { shape, layout, ..desc.clone() })?;
+                each(object(Some(frame), ArrayDesc { shape, layout, ..desc.clone() }))?;
             }
         }
         Ok(())

@@ -1,10 +1,11 @@
-//! Tables of all types, with frames and special values, are read back bit by bit.
+//! Tables of all types, with frames and special values, are read back with the same values.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use spile_core::Dataset;
-use spile_core::dtype::DType;
+use spile_core::convert;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{ErrorKind, Result};
 use spile_core::format::write_file;
 use spile_core::frames::{Cells, FrameCell, Moments};
@@ -31,20 +32,34 @@ fn written(content: &Dataset) -> (String, Dataset) {
     (text.clone(), open(Source::memory(text), &limits).unwrap())
 }
 
-/// All values of an array. NaN payloads are ignored.
-fn values(file: &Dataset, path: &str, frame: u64) -> Option<(DType, Shape, Vec<u8>)> {
+/// All values of an array as CSV has them: integers in 64 bits, numbers in float64, text without padding. NaN
+/// payloads are ignored.
+fn values(file: &Dataset, path: &str, frame: u64) -> Option<(Kind, Shape, Vec<String>)> {
     let node = file.tree().node(file.tree().find(path).unwrap());
     let desc = node.array.as_ref().unwrap();
     let array = file.open_array_in_frame(desc, frame).unwrap()?;
-    let mut bytes = array.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
-    if array.dtype() == DType::F64 {
-        for number in bytes.as_chunks_mut::<8>().0 {
-            if f64::from_le_bytes(*number).is_nan() {
-                *number = f64::NAN.to_le_bytes();
+    let bytes = array.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
+    let dtype = array.dtype();
+    let text = |element: &[u8]| {
+        let mut text = String::new();
+        match dtype.kind() {
+            Kind::Float => {
+                let number = convert::element_f64(dtype, element);
+                let bits = if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() };
+                text = format!("{bits:x}");
             }
+            _ => convert::write_element(dtype, element, &mut text),
         }
-    }
-    Some((array.dtype(), array.shape().clone(), bytes))
+        text
+    };
+    let kind = match dtype.kind() {
+        // Without rows there is nothing to infer a type from.
+        _ if array.shape().count().unwrap() == 0 => Kind::Float,
+        Kind::UInt => Kind::Int,
+        kind => kind,
+    };
+    let elements = bytes.chunks_exact(dtype.size().max(1)).map(text).collect();
+    Some((kind, array.shape().clone(), elements))
 }
 
 fn inline(dtype: DType, shape: &[u64], bytes: Vec<u8>) -> ArrayDesc {
@@ -133,13 +148,16 @@ fn units_and_uniform_coordinates_are_in_the_names() {
     (desc.dims, desc.coords) = (vec!["t".into()], vec![Coord::Uniform { start: 1.0, step: 0.1 }]);
     let id = tree.add_array(ROOT, "u", desc.clone()).unwrap();
     tree.node_mut(id).attrs.push("units", "V");
+    tree.node_mut(id).attrs.push("t_units", "s");
     let (text, back) = written(&Dataset::new(Source::memory([]), tree));
-    assert_eq!(text, "\"t {1.0 + 0.1 k}\",\"u (V)\"\n1.0,1.5\n1.1,0.1\n1.2,-0.0\n");
+    assert_eq!(text, "\"t (s)\",\"u (V)\"\n1.0,1.5\n1.1,0.1\n1.2,-0.0\n");
     let node = back.tree().node(back.tree().find("u").unwrap());
     let own = node.array.as_ref().unwrap();
-    assert_eq!((&own.dims, &own.coords), (&desc.dims, &desc.coords));
+    let t = back.tree().find("t").unwrap();
+    assert_eq!((&own.dims, &own.coords), (&desc.dims, &vec![Coord::Node(t)]));
     assert_eq!(node.attrs, Attrs::from([("units", "V".into())]));
-    assert_eq!(back.tree().len(), 1);
+    assert_eq!(back.tree().node(t).attrs, Attrs::from([("units", "s".into())]));
+    assert_eq!(back.points(&own.coords[0], 3).unwrap(), [1.0, 1.1, 1.2]);
 }
 
 #[test]
@@ -180,4 +198,14 @@ fn columns_and_long_rows_are_charged_to_the_memory_budget() {
         let error = open(Source::memory(text), &limits).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     }
+}
+
+#[test]
+fn element_types_in_names_are_read() {
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/csv/frames.csv");
+    let file = open(Source::open(path).unwrap(), &Limits::default()).unwrap();
+    let node = file.tree().node(file.tree().find("position").unwrap());
+    assert_eq!(node.array.as_ref().unwrap().dtype, DType::F32);
+    assert_eq!(file.tree().frames().unwrap().len(), 3);
 }

@@ -5,32 +5,32 @@
 //! attribute [`DESCRIPTION`] of the root group. All metadata precede the data, so each byte is written
 //! once.
 
-mod external;
+mod attribute;
+mod index;
+mod mat;
 mod scales;
-mod value;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Loss, LossKind};
+use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, NodeId, ROOT, Value};
 use spile_core::wire::ByteOrder;
-use spile_interchange::{Dimensions, Flat, cf, flat_losses};
+use spile_interchange::{Dimensions, Flat, Variables, cf, flat_losses, root_attributes};
 
 use crate::to_tree::scales::{DESCRIPTION, is_reserved};
-use crate::write::{
-    Attribute, Data, DatasetType, FilePlan, HeapObject, MAX_ATTRIBUTES, ObjectKind, datatype,
-};
-use external::ExternalFile;
-pub use external::{Indexed, Skipped, write_index};
-pub(crate) use value::Flavor;
-use value::attribute;
+use crate::write::{Data, DatasetType, FilePlan, HeapObject, MAX_ATTRIBUTES, ObjectKind, datatype};
+pub(crate) use attribute::Flavor;
+use attribute::attach_value;
+use index::ExternalFile;
+pub use index::{Indexed, Skipped, write_index};
 
 /// Coordinates of a uniform dimension that are written at once.
 const COORDINATES: u64 = 1 << 16;
@@ -48,6 +48,8 @@ enum DataSource {
 struct Writer {
     flat: Flat,
     dimensions: Dimensions,
+    /// netCDF: names and attributes of variables.
+    variables: Variables,
     flavor: Flavor,
     plan: FilePlan,
     /// Objects of nodes.
@@ -68,29 +70,33 @@ struct Writer {
     external: Option<ExternalFile>,
 }
 
-/// Writes `content` as an HDF5 or NetCDF-4 file.
-pub(crate) fn write_tree(content: &Dataset, sink: &Sink, flavor: Flavor) -> Result<()> {
-    Writer::planned(content, flavor)?.write(sink)
-}
-
-/// What [`write_tree`] does not keep. Fails where it would fail.
-pub(crate) fn losses(content: &Dataset, flavor: Flavor) -> Result<Vec<Loss>> {
-    Writer::planned(content, flavor)?;
-    let losses = flat_losses(content, flavor.name(), |array| match array.dtype.size() {
-        0 => Err(format!("{} has no elements of 0 bytes", flavor.name())),
-        _ => Ok(()),
-    });
-    let mut losses = losses.into_vec();
-    if flavor == Flavor::NetCdf {
-        let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
-        let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
-        let half = content
-            .arrays()
-            .filter(|(_, node, array)| is_half(array.dtype) && !lost.contains(node.path.as_str()));
-        let reason = "NetCDF-4 has no float16; written as float32";
-        losses.extend(half.map(|(_, node, _)| Loss::new(&node.path, LossKind::Type, reason)));
+impl FormatWriter for Flavor {
+    fn keeps_scaling(&self) -> bool {
+        *self == Self::NetCdf
     }
-    Ok(losses)
+
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        Writer::planned(content, *self)?;
+        let losses = flat_losses(content, self.name(), |array| match array.dtype.size() {
+            0 => Err(format!("{} has no elements of 0 bytes", self.name())),
+            _ => Ok(()),
+        });
+        let mut losses = losses.into_vec();
+        if *self == Self::NetCdf {
+            let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
+            let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
+            let half = content.arrays().filter(|(_, _, array)| is_half(array.dtype));
+            let half = half.filter(|(_, node, _)| !lost.contains(node.path.as_str()));
+            let reason = "NetCDF-4 has no float16; written as float32";
+            losses.extend(half.map(|(_, node, _)| Loss::new(&node.path, LossKind::Type, reason)));
+        }
+        Ok(losses)
+    }
+
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        Writer::planned(content, *self)?.write(sink)?;
+        Ok(Vec::new())
+    }
 }
 
 /// `content` flattened. NetCDF has no float16: its metadata say float32, the data are converted when
@@ -131,10 +137,15 @@ impl Writer {
     fn new(content: &Dataset, flavor: Flavor) -> Result<Self> {
         let flat = flatten(content, flavor)?;
         let dimensions = Dimensions::of(flat.tree());
+        let variables = match flavor {
+            Flavor::NetCdf => Variables::of(flat.tree(), &dimensions),
+            Flavor::Hdf5 => Variables::default(),
+        };
         Ok(Self {
             scales: vec![None; dimensions.list().len()],
             flat,
             dimensions,
+            variables,
             flavor,
             plan: FilePlan::default(),
             objects: HashMap::new(),
@@ -158,11 +169,18 @@ impl Writer {
         let mut renamed = HashMap::new();
         for id in nodes {
             let node = self.flat.tree().node(id).clone();
-            let parent = self.objects[&node.parent];
-            let name = self.unique_name(parent, &node.name);
-            let path = match self.paths[&node.parent].as_str() {
-                "" => name.clone(),
-                prefix => format!("{prefix}/{name}"),
+            let is_flat = self.variables.is_flat();
+            // Groups without arrays are written for their attributes.
+            if is_flat && node.array.is_none() && node.attrs.is_empty() {
+                continue;
+            }
+            let flat_name = self.variables.name(id).or(is_flat.then_some(node.path.as_str()));
+            let name = flat_name.unwrap_or(&node.name).to_string();
+            let parent = if is_flat { 0 } else { self.objects[&node.parent] };
+            let name = self.unique_name(parent, &name);
+            let path = match self.paths.get(&node.parent).filter(|_| !is_flat) {
+                Some(prefix) if !prefix.is_empty() => format!("{prefix}/{name}"),
+                _ => name.clone(),
             };
             if node.array.is_some() && path != node.path {
                 renamed.insert(node.path.clone(), path.clone());
@@ -222,7 +240,7 @@ impl Writer {
             (_, NetCdfType::Compound) => DatasetType::Committed(self.named_complex(dtype)),
             (_, NetCdfType::Characters) => {
                 dims.push(dtype.size().max(1) as u64);
-                DatasetType::Own(datatype::character())
+                DatasetType::Own(datatype::terminated_text(1))
             }
         };
         Ok(self.plan.add(ObjectKind::Dataset { kind, dims, bytes, external: None }))
@@ -268,10 +286,43 @@ impl Writer {
             if full || is_reserved(&name) || present.contains(&name) {
                 continue;
             }
-            if let Some(made) = attribute(&mut self.plan, self.flavor, &name, value) {
-                self.plan.objects[object].attributes.push(made);
+            if attach_value(&mut self.plan, self.flavor, object, &name, value).is_some() {
                 present.insert(name);
             }
+        }
+    }
+
+    /// Adds the attributes of missing values with the type of the variable, as netCDF requires.
+    fn add_missing_values(&mut self, object: usize, dtype: DType, attrs: &Attrs) {
+        let size = dtype.size();
+        if self.flavor != Flavor::NetCdf || !matches!(netcdf_type(dtype), NetCdfType::Native) {
+            return;
+        }
+        for (name, value) in attrs.iter().filter(|(name, _)| cf::MISSING.contains(name)) {
+            let list = match value {
+                Value::List(list) => &list[..],
+                value => std::slice::from_ref(value),
+            };
+            let encoded = list.iter().map(|value| match (dtype.kind(), value) {
+                (Kind::Int | Kind::UInt, Value::Int(v)) => integer_bytes(i128::from(*v), dtype),
+                (Kind::Int | Kind::UInt, Value::UInt(v)) => integer_bytes(i128::from(*v), dtype),
+                (Kind::Float, value) => {
+                    let number = f64::try_from(value).ok()?;
+                    let mut out = Vec::new();
+                    let little = dtype.with_order(ByteOrder::Little);
+                    convert::from_f64(little, None, &[number], &mut out);
+                    Some(out)
+                }
+                _ => None,
+            });
+            let encoded: Option<Vec<Vec<u8>>> = encoded.collect();
+            let present = self.plan.objects[object].attributes.iter().any(|a| a.name == name);
+            let Some(encoded) = encoded.filter(|all| !all.is_empty() && !present) else { continue };
+            let dims = vec![encoded.len() as u64];
+            let bytes = encoded.concat();
+            debug_assert_eq!(bytes.len(), size * list.len());
+            let kind = datatype::of(dtype.with_order(ByteOrder::Little));
+            self.plan.attach(object, name, kind, dims, Data::Raw(bytes));
         }
     }
 
@@ -279,6 +330,7 @@ impl Writer {
     fn add_conventions(&mut self, object: usize, array: Option<&ArrayDesc>, own: &Attrs) {
         let Some(array) = array else { return };
         let mut attrs = cf::attributes(array, own);
+        self.add_missing_values(object, array.dtype, &attrs);
         let is_bool = array.dtype.kind() == Kind::Bool && array.dtype.size() == 1;
         if self.flavor == Flavor::NetCdf && is_bool {
             attrs.push("dtype", "bool");
@@ -302,22 +354,20 @@ impl Writer {
         if self.flavor == Flavor::NetCdf {
             let text = concat!("version=2,spile=", env!("CARGO_PKG_VERSION"));
             let value = Value::from(text);
-            let made = attribute(&mut self.plan, self.flavor, "_NCProperties", &value);
-            self.plan.objects[0].attributes.extend(made);
+            attach_value(&mut self.plan, self.flavor, 0, "_NCProperties", &value);
         }
         let attrs = self.flat.tree().attrs().clone();
         self.add_attributes(0, &attrs);
+        if self.flavor == Flavor::NetCdf {
+            self.add_attributes(0, &root_attributes(&attrs));
+        }
         let text = self.flat.metadata.text(content.limits())?.into_bytes();
         let len = u32::try_from(text.len()).map_err(|_| {
-            Error::unsupported("hdf5-030", "the metadata JSON of this file exceeds 4 GiB")
+            Error::unsupported("hdf5-032", "the metadata JSON of this file exceeds 4 GiB")
         })?;
         let heap_object = self.plan.add_heap_object(HeapObject::Text(text));
-        self.plan.objects[0].attributes.push(Attribute {
-            name: DESCRIPTION.into(),
-            kind: datatype::variable_length_text(),
-            dims: Vec::new(),
-            data: Data::Heap(vec![Some((len, heap_object))]),
-        });
+        let data = Data::Heap(vec![Some((len, heap_object))]);
+        self.plan.attach(0, DESCRIPTION, datatype::variable_length_text(), Vec::new(), data);
         Ok(())
     }
 
@@ -385,6 +435,17 @@ impl Writer {
             }
         }
     }
+}
+
+/// The little-endian bytes of an integer; `None` if it is out of range.
+fn integer_bytes(value: i128, dtype: DType) -> Option<Vec<u8>> {
+    let bits = 8 * dtype.size() as u32;
+    let (low, high) = match dtype.kind() {
+        Kind::Int => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+        _ => (0, (1_i128 << bits) - 1),
+    };
+    let bytes = value.to_le_bytes();
+    (low..=high).contains(&value).then(|| bytes[..dtype.size()].to_vec())
 }
 
 /// How netCDF stores an element type.

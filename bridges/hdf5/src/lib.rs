@@ -6,13 +6,9 @@
 //! | file | content |
 //! |---|---|
 //! | `wire` | on-disk structures: superblock, object headers, messages, heaps, B-trees, chunk indexes |
-//! | `codec` | decoding of filtered chunks |
-//! | `chunks` | chunked datasets as a layout of core |
-//! | `read` | an open file |
 //! | `to_tree` | groups, datasets, attributes and dimension scales as a tree |
 //! | `from_tree` | any dataset as HDF5 or NetCDF-4; HDF5 files with external data |
 //! | `write` | object headers, heaps and datatypes of a new file |
-//! | `check` | findings about a file |
 //!
 //! ```
 //! use spile_core::format::write_file;
@@ -33,28 +29,19 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod check;
-mod chunks;
-mod codec;
 #[cfg(test)]
 mod damage_tests;
 mod from_tree;
-mod read;
 mod to_tree;
 mod wire;
 mod write;
 
-use std::path::Path;
-
-use spile_core::Dataset;
 use spile_core::error::Result;
 use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
-    Score,
+    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
 };
 use spile_core::limits::Limits;
 use spile_core::report::Report;
-use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 use from_tree::Flavor;
@@ -65,6 +52,21 @@ pub struct Hdf5;
 
 /// NetCDF-4, for the registry.
 pub struct NetCdf;
+
+/// MATLAB MAT-files of version 7.3, for the registry.
+pub struct Mat;
+
+static MAT: FormatInfo = FormatInfo {
+    name: "mat",
+    title: "MATLAB 7.3 MAT-file",
+    users: "everyone with MATLAB",
+    specification: "HDF5 with MATLAB's attributes",
+    extensions: &["mat"],
+    read: Grade::Partial,
+    write: Grade::Partial,
+    check: Grade::Partial,
+    salvage: Grade::None,
+};
 
 static HDF5: FormatInfo = FormatInfo {
     name: "hdf5",
@@ -116,7 +118,7 @@ impl Format for Hdf5 {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        read::open(source, &options.limits)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -124,9 +126,15 @@ impl Format for Hdf5 {
     }
 }
 
+/// The findings are those of reading all metadata.
 impl Checker for Hdf5 {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        check::check(source, limits)
+        let mut report = Report::default();
+        match to_tree::open(source.clone(), &limits.into()) {
+            Ok(parsed) => report.findings = parsed.warnings,
+            Err(error) => report.absorb(error)?,
+        }
+        Ok(report)
     }
 }
 
@@ -140,7 +148,7 @@ impl Format for NetCdf {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        read::open(source, &options.limits)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -148,13 +156,21 @@ impl Format for NetCdf {
     }
 }
 
-impl FormatWriter for Flavor {
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content, *self)
+impl Format for Mat {
+    fn info(&self) -> &'static FormatInfo {
+        &MAT
     }
 
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink, *self)?;
-        Ok(Vec::new())
+    fn probe(&self, head: Head<'_>) -> Score {
+        let is_mat = head.bytes.starts_with(b"MATLAB 7.3 MAT-file");
+        if is_mat && has_signature(head) { 100 } else { 0 }
+    }
+
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        to_tree::mat::open(source, options)
+    }
+
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(&Hdf5)
     }
 }

@@ -2,17 +2,25 @@
 //!
 //! An object that cannot be read is a finding with its path; all others are in the tree.
 
-pub(crate) mod array;
+mod chunked;
+mod dataset;
+mod decoder;
+mod fields;
+mod links;
+pub(crate) mod mat;
+mod references;
 pub(crate) mod scales;
-mod value;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::metadata::StoredMetadata;
 use spile_core::report::{Finding, Report};
-use spile_core::semantics::{Role, Semantics};
+use spile_core::semantics::Role;
+use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 use spile_interchange::cf;
 
@@ -20,69 +28,64 @@ use crate::wire::attribute::{Attribute, attributes};
 use crate::wire::group::{Link, Target, is_group, links};
 use crate::wire::header::{Header, kind};
 use crate::wire::heap::GlobalHeaps;
-use crate::wire::{Context, is_fatal};
-use array::{Content, Dataset};
-use value::Decoder;
+use crate::wire::{self, Context, Readable, is_fatal};
+use dataset::{Content, StoredDataset};
+use decoder::Decoder;
+use links::PendingLink;
 
 /// Attributes that only netCDF libraries write.
 const NETCDF: [&str; 4] = ["_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"];
 
-/// Largest number of soft links that are followed for one link, as in the HDF5 library.
-const MAX_LINKS: u32 = 16;
-
-/// All metadata of a file.
-pub(crate) struct Contents {
-    pub(crate) tree: Tree,
-    pub(crate) report: Report,
-    /// Path and description of every dataset, before stored metadata are applied.
-    pub(crate) datasets: Vec<(String, ArrayDesc)>,
-    /// The attribute `_NCProperties`.
-    pub(crate) writer: Option<String>,
-    /// The attribute [`scales::DESCRIPTION`] of the root group.
-    pub(crate) metadata: Option<StoredMetadata>,
+/// The structures of an open file.
+struct File {
+    /// Datasets of the file; links to the same dataset count once.
+    datasets: Vec<(String, ArrayDesc)>,
+    metadata: Vec<wire::Region>,
 }
 
-/// Reads the hierarchy from the root group.
-pub(crate) fn parse(ctx: &Context) -> Result<Contents> {
-    let root = Header::read(ctx, ctx.root)?;
+/// Reads all metadata. Objects that cannot be read are warnings of severity error. Fails if there is no
+/// HDF5 superblock or root group, or if the metadata exceed the limits.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let ctx = Context::new(&source, &options.limits)?;
+    let root = Header::read(&ctx, ctx.root)?;
     let mut walk = Walk {
-        ctx,
-        tree: Tree::new(&ctx.limits),
+        ctx: &ctx,
+        tree: Tree::new(&options.limits),
         report: Report::default(),
         heaps: GlobalHeaps::default(),
         nodes: HashMap::from([(ctx.root, ROOT)]),
         dimensions: HashMap::new(),
         attributes: Vec::new(),
         links: Vec::new(),
+        references: Vec::new(),
         skipped: HashMap::new(),
         netcdf: false,
         writer: None,
         metadata: None,
     };
     // The end-of-file address counts from byte 0, also after a user block.
-    if ctx.end > ctx.source.len() {
-        let message = format!(
-            "unexpected end of file: expected {} bytes, found {}",
-            ctx.end,
-            ctx.source.len()
-        );
-        walk.report.error("hdf5-014", message).at(ctx.source.len());
+    let len = source.len();
+    if ctx.end > len {
+        let message = format!("unexpected end of file: expected {} bytes, found {len}", ctx.end);
+        walk.report.error("hdf5-014", message).at(len);
     }
     walk.group(ROOT, &root)?;
+    walk.resolve_references()?;
     walk.resolve_links()?;
     let arrays = walk.tree.arrays().filter(|(_, _, desc)| !matches!(desc.layout, Layout::Same(_)));
-    let datasets = arrays.map(|(_, node, desc)| (node.path.clone(), desc.clone())).collect();
+    let datasets: Vec<_> =
+        arrays.map(|(_, node, desc)| (node.path.clone(), desc.clone())).collect();
     walk.decode_attributes()?;
     let Walk { mut tree, report, writer, metadata, .. } = walk;
     cf::set_roles(&mut tree)?;
-    Ok(Contents { tree, report, datasets, writer, metadata })
-}
-
-/// Path and target of a link that is not the first hard link to its object.
-struct PendingLink {
-    parent: NodeId,
-    name: String,
-    target: Target,
+    let mut summary = Attrs::from([
+        ("superblock", Value::UInt(u64::from(ctx.superblock))),
+        ("datasets", Value::UInt(datasets.len() as u64)),
+    ]);
+    summary.extend(writer.map(|text| ("written by", Value::from(text))));
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(report.findings);
+    let file = File { datasets, metadata: ctx.into_regions() };
+    Ok(parsed.with_metadata(metadata).with_native(file))
 }
 
 /// The state of reading a hierarchy.
@@ -98,6 +101,8 @@ pub(crate) struct Walk<'a> {
     /// Stored attributes of each node.
     attributes: Vec<(NodeId, Vec<Attribute>)>,
     links: Vec<PendingLink>,
+    /// Arrays of references.
+    references: Vec<NodeId>,
     /// Paths of objects that cannot be read, by object header address.
     skipped: HashMap<u64, String>,
     pub(crate) netcdf: bool,
@@ -107,9 +112,8 @@ pub(crate) struct Walk<'a> {
 
 impl Walk<'_> {
     fn group(&mut self, node: NodeId, header: &Header) -> Result<()> {
-        let (found, errors) = attributes(self.ctx, header)?;
-        self.keep_attributes(node, found, errors)?;
-        let (links, errors) = links(self.ctx, header)?;
+        self.keep_attributes(node, attributes(self.ctx, header)?)?;
+        let Readable { found: links, errors } = links(self.ctx, header)?;
         let path = self.tree.node(node).path.clone();
         for error in errors {
             // The link may have a name; its path is then complete.
@@ -186,33 +190,78 @@ impl Walk<'_> {
     }
 
     fn dataset(&mut self, parent: NodeId, name: &str, header: &Header) -> Result<()> {
-        let (found, errors) = attributes(self.ctx, header)?;
-        if scales::is_without_variable(&found) {
+        let own = attributes(self.ctx, header)?;
+        if scales::is_without_variable(&own.found) {
             self.dimensions.insert(header.address, name.to_string());
             self.netcdf = true;
             return Ok(());
         }
         let no_paths = |_| None;
         let decoder = Decoder { ctx: self.ctx, heaps: &self.heaps, path: &no_paths };
-        let node = match Dataset::read(self.ctx, header)?.content(&decoder)? {
+        let content = StoredDataset::read(self.ctx, header)?.content(&decoder)?;
+        let (node, sizes) = self.add_content(parent, name, content)?;
+        self.nodes.insert(header.address, node);
+        let mut own = own;
+        if let Some(sizes) = sizes {
+            // The dimensions of the dataset are those of the sizes.
+            let is_dimension = |a: &Attribute| a.name.starts_with("DIMENSION_L");
+            let (dimensions, others) = own.found.into_iter().partition(is_dimension);
+            own.found = others;
+            self.attributes.push((sizes, dimensions));
+        }
+        self.keep_attributes(node, own)
+    }
+
+    /// Adds the content of a dataset, or of a member of a compound datatype. Returns its node, and that of the
+    /// sizes of variable-length numbers.
+    fn add_content(
+        &mut self,
+        parent: NodeId,
+        name: &str,
+        content: Content,
+    ) -> Result<(NodeId, Option<NodeId>)> {
+        let mut sizes_node = None;
+        let node = match content {
             Content::Array { desc, opaque } => {
                 self.ctx.charge(128 * desc.shape.rank() as u64)?;
                 let node = self.tree.add_array(parent, name, desc)?;
                 self.note_opaque(node, opaque)?;
                 node
             }
-            Content::Table(columns) => {
+            Content::Items { values, sizes } => {
+                self.ctx.charge(128 * sizes.shape.rank() as u64 + 512)?;
+                let node = self.tree.add_array(parent, name, values)?;
+                let sizes = self.tree.add_array(parent, &format!("{name}.sizes"), sizes)?;
+                let meaning = format!("number of items of each element of {name}");
+                self.tree.push_attr(sizes, "long_name", meaning)?;
+                sizes_node = Some(sizes);
+                node
+            }
+            Content::References(desc) => {
+                self.ctx.charge(128 * desc.shape.rank() as u64)?;
+                let node = self.tree.add_array(parent, name, desc)?;
+                self.references.push(node);
+                node
+            }
+            Content::Members(members) => {
                 let node = self.tree.add_group(parent, name)?;
-                for column in columns {
-                    let desc = column.desc.with_semantics(Semantics::role(Role::Table));
-                    let id = self.tree.add_array(node, &column.name, desc)?;
-                    self.note_opaque(id, column.opaque)?;
+                for (name, content) in members {
+                    match content.and_then(|content| self.add_content(node, &name, content)) {
+                        Ok((id, _)) => {
+                            if let Some(array) = &mut self.tree.node_mut(id).array {
+                                array.semantics_mut().role = Role::Table;
+                            }
+                        }
+                        Err(error) => {
+                            let path = self.path(node, &name);
+                            self.report_error(format!("\"{path}\""), error)?;
+                        }
+                    }
                 }
                 node
             }
         };
-        self.nodes.insert(header.address, node);
-        self.keep_attributes(node, found, errors)
+        Ok((node, sizes_node))
     }
 
     /// Notes that core has no type for the elements of an array.
@@ -226,12 +275,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn keep_attributes(
-        &mut self,
-        node: NodeId,
-        found: Vec<Attribute>,
-        errors: Vec<Error>,
-    ) -> Result<()> {
+    fn keep_attributes(&mut self, node: NodeId, read: Readable<Attribute>) -> Result<()> {
+        let Readable { found, errors } = read;
         for error in errors {
             self.report_attribute(node, error)?;
         }
@@ -249,81 +294,6 @@ impl Walk<'_> {
         let name = error.object().filter(|name| name.starts_with("attribute"));
         let object = format!("{} of {owner}", name.unwrap_or("an attribute"));
         self.report_error(object, error)
-    }
-
-    /// Adds links to datasets as references to the same array; links to objects that cannot be read are
-    /// errors, others notes.
-    fn resolve_links(&mut self) -> Result<()> {
-        let pending = std::mem::take(&mut self.links);
-        let mut by_path = HashMap::new();
-        for (k, link) in pending.iter().enumerate() {
-            let path = self.path(link.parent, &link.name);
-            self.ctx.charge(path.len() as u64 + 128)?;
-            by_path.insert(path, k);
-        }
-        let mut resolver = Resolver {
-            walk: self,
-            pending: &pending,
-            by_path,
-            resolved: vec![State::Unresolved; pending.len()],
-        };
-        for k in 0..pending.len() {
-            resolver.link(k, 0);
-        }
-        let resolved = std::mem::take(&mut resolver.resolved);
-        let skipped: HashSet<&str> = self.skipped.values().map(String::as_str).collect();
-        let mut findings = Vec::new();
-        let mut arrays = Vec::new();
-        for (link, state) in pending.iter().zip(resolved) {
-            let node = if let State::Node(id) = state { Some(id) } else { None };
-            let message = match (&link.target, node.map(|id| self.tree.node(id))) {
-                (_, Some(node)) if node.array.is_some() => {
-                    arrays.extend(node.array.clone().zip(state.node()).map(|found| (link, found)));
-                    continue;
-                }
-                (_, Some(node)) => format!("link to the group \"/{}\", listed once", node.path),
-                (Target::External, _) => "external link, not followed".to_string(),
-                (Target::Hard(address), _) => match self.skipped.get(address) {
-                    Some(path) => format!("link to \"/{path}\", which cannot be read"),
-                    None => "link to an object that is not in the tree".to_string(),
-                },
-                (Target::Soft(path), _) if skipped.contains(path.trim_matches('/')) => {
-                    format!("soft link to \"{path}\", which cannot be read")
-                }
-                (Target::Soft(path), _) => format!("soft link to \"{path}\", which does not exist"),
-            };
-            let path = self.path(link.parent, &link.name);
-            self.ctx.charge((path.len() + message.len() + 256) as u64)?;
-            let is_lost = match &link.target {
-                Target::External => true,
-                Target::Hard(address) => self.skipped.contains_key(address),
-                Target::Soft(path) => skipped.contains(path.trim_matches('/')),
-            };
-            findings.push((path, message, is_lost));
-        }
-        for (path, message, is_lost) in findings {
-            let finding = if is_lost {
-                self.report.error("hdf5-020", message)
-            } else {
-                self.report.note("hdf5-020", message)
-            };
-            finding.in_object(format!("\"{path}\""));
-        }
-        let owners: HashMap<NodeId, usize> =
-            self.attributes.iter().enumerate().map(|(k, (node, _))| (*node, k)).collect();
-        for (link, (desc, id)) in arrays {
-            let path = self.tree.node(link.parent).path.len() + link.name.len();
-            self.ctx.charge((512 + 2 * path + 128 * desc.shape.rank()) as u64)?;
-            let alias = ArrayDesc { layout: Layout::Same(id), ..desc };
-            let node = self.tree.add_array(link.parent, &link.name, alias)?;
-            if let Some(k) = owners.get(&id) {
-                let found = &self.attributes[*k].1;
-                self.ctx.charge(found.iter().map(Attribute::memory).sum())?;
-                let copy = found.clone();
-                self.attributes.push((node, copy));
-            }
-        }
-        Ok(())
     }
 
     /// Decodes all attributes: dimension scales and scaling go to the arrays, `_NCProperties` and stored
@@ -380,58 +350,43 @@ impl Walk<'_> {
     }
 }
 
-/// Resolution of one link.
-#[derive(Clone, Copy)]
-enum State {
-    Unresolved,
-    /// The link is being followed: meeting it again is a cycle.
-    Active,
-    Node(NodeId),
-    Dangling,
-}
-
-impl State {
-    fn node(self) -> Option<NodeId> {
-        if let Self::Node(id) = self { Some(id) } else { None }
-    }
-}
-
-/// Follows links that are not in the tree yet; each is resolved once.
-struct Resolver<'a, 'b> {
-    walk: &'a Walk<'b>,
-    pending: &'a [PendingLink],
-    by_path: HashMap<String, usize>,
-    resolved: Vec<State>,
-}
-
-impl Resolver<'_, '_> {
-    fn link(&mut self, k: usize, depth: u32) -> Option<NodeId> {
-        if !matches!(self.resolved[k], State::Unresolved) || depth > MAX_LINKS {
-            return self.resolved[k].node();
+impl Native for File {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let len = dataset.source().len();
+        let metadata = self.metadata.iter().map(|s| (s.offset, s.len, RegionKind::Header, s.name));
+        let mut all: Vec<(u64, u64, RegionKind, &str)> = metadata.collect();
+        for (path, desc) in &self.datasets {
+            if let Layout::Plain { extents, .. } | Layout::Rows { extents, .. } = &desc.layout {
+                let parts = extents.parts().iter();
+                all.extend(parts.map(|p| (p.offset, p.len, RegionKind::Data, path.as_str())));
+            }
         }
-        self.resolved[k] = State::Active;
-        let (walk, pending) = (self.walk, self.pending);
-        let PendingLink { parent, target, .. } = &pending[k];
-        let found = match target {
-            Target::Hard(address) => walk.nodes.get(address).copied(),
-            Target::Soft(path) => self.soft(*parent, path, depth),
-            Target::External => None,
-        };
-        self.resolved[k] = found.map_or(State::Dangling, State::Node);
-        found
+        all.sort_by_key(|(offset, len, ..)| (*offset, u64::MAX - len));
+        // Ends the last gap.
+        all.push((len, 0, RegionKind::Unknown, ""));
+        let mut end = 0;
+        for (offset, own, kind, name) in all {
+            // Columns of a table overlap, and some structures are read twice.
+            let last = offset.saturating_add(own).min(len);
+            if offset < end || (last <= offset && offset != len) {
+                continue;
+            }
+            let gap = (end, offset, RegionKind::Unknown, "");
+            for (offset, end, kind, name) in [gap, (offset, last, kind, name)] {
+                let value = if kind == RegionKind::Data { "data" } else { "" }.into();
+                if end > offset {
+                    each(Region { offset, len: end - offset, kind, name: name.into(), value })?;
+                }
+            }
+            end = last;
+        }
+        Ok(())
     }
 
-    /// The object at the path of a soft link in the group `parent`.
-    fn soft(&mut self, parent: NodeId, path: &str, depth: u32) -> Option<NodeId> {
-        let mut at = if path.starts_with('/') { ROOT } else { parent };
-        for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
-            at = if let Some(child) = self.walk.tree.child(at, part) {
-                child
-            } else {
-                let link = *self.by_path.get(&self.walk.path(at, part))?;
-                self.link(link, depth + 1)?
-            };
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (path, array) in self.datasets.iter().cloned() {
+            each(Object { path, id: None, frame: None, kind: "dataset".into(), array })?;
         }
-        Some(at)
+        Ok(())
     }
 }

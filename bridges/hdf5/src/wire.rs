@@ -12,6 +12,7 @@ pub(crate) mod heap;
 pub(crate) mod messages;
 
 use std::cell::{Cell, RefCell};
+use std::ops::{Deref, DerefMut};
 
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::limits::Limits;
@@ -90,39 +91,34 @@ impl Context {
                 Error::malformed("hdf5-002", message).at(self.base + 8)
             })
         };
-        match version {
-            0 | 1 => {
-                wire.skip(4)?;
-                self.sizes = sizes(wire.u8()?, wire.u8()?)?;
-                wire.skip(if version == 0 { 9 } else { 13 })?;
-                let mut fields = Fields { wire, sizes: self.sizes };
-                // Base, free space, end of file, driver; then the root's symbol table entry.
-                fields.address()?;
-                fields.address()?;
-                self.end = fields.address()?.unwrap_or(0);
-                fields.address()?;
-                fields.address()?;
-                self.root = fields.required_address("the root group")?;
-                self.record_region(self.base, fields.wire.offset() - self.base, "superblock");
-            }
-            2 | 3 => {
-                self.sizes = sizes(wire.u8()?, wire.u8()?)?;
-                wire.skip(1)?;
-                let mut fields = Fields { wire, sizes: self.sizes };
-                fields.address()?;
-                fields.address()?;
-                self.end = fields.address()?.unwrap_or(0);
-                self.root = fields.required_address("the root group")?;
-                let len = (fields.wire.offset() - self.base) as usize;
-                let stored = fields.u32()?;
-                verify(&bytes[..len], stored, self.base, "superblock")?;
-                self.record_region(self.base, len as u64 + 4, "superblock");
-            }
+        let old = match version {
+            0 | 1 => true,
+            2 | 3 => false,
             other => {
                 let message = format!("superblock version {other} is not supported");
                 return Err(Error::unsupported("hdf5-007", message).at(self.base + 8));
             }
+        };
+        wire.skip(if old { 4 } else { 0 })?;
+        self.sizes = sizes(wire.u8()?, wire.u8()?)?;
+        wire.skip([9, 13, 1, 1][usize::from(version)])?;
+        let mut fields = Fields { wire, sizes: self.sizes };
+        // Base and free space, or base and superblock extension; end of file.
+        fields.address()?;
+        fields.address()?;
+        self.end = fields.address()?.unwrap_or(0);
+        if old {
+            // Driver; then the root's symbol table entry, which begins with the offset of a name.
+            fields.address()?;
+            fields.address()?;
         }
+        self.root = fields.required_address("the root group")?;
+        let len = (fields.offset() - self.base) as usize;
+        if !old {
+            let stored = fields.u32()?;
+            verify(&bytes[..len], stored, self.base, "superblock")?;
+        }
+        self.record_region(self.base, fields.offset() - self.base, "superblock");
         Ok(())
     }
 
@@ -180,6 +176,26 @@ impl Context {
         Ok(bytes)
     }
 
+    /// Reads a structure of `len` bytes that begins with `signature` and ends with a checksum. Returns the bytes
+    /// between them. Fails with `Malformed` if one of the two is wrong.
+    pub(crate) fn read_checked(
+        &self,
+        address: u64,
+        len: u64,
+        signature: &[u8],
+        name: &'static str,
+    ) -> Result<Vec<u8>> {
+        let mut bytes = self.read_structure(address, len, name)?;
+        let mut wire = self.fields(&bytes, address).wire;
+        wire.expect(signature, "hdf5-005")?;
+        wire.skip(wire.remaining().saturating_sub(4))?;
+        let (stored, end) = (wire.u32()?, bytes.len() - 4);
+        verify(&bytes[..end], stored, self.file_offset(address), name)?;
+        bytes.truncate(end);
+        bytes.drain(..signature.len());
+        Ok(bytes)
+    }
+
     /// A cursor over bytes that were read at `address`.
     pub(crate) fn fields<'a>(&self, bytes: &'a [u8], address: u64) -> Fields<'a> {
         let wire = Wire::new(bytes, self.file_offset(address), ByteOrder::Little, "hdf5-004");
@@ -201,8 +217,8 @@ fn find(source: &Source) -> Result<u64> {
             return Ok(at);
         }
         if at == 0 && bytes.starts_with(b"CDF") {
-            let message = "netCDF classic files are not supported";
-            let error = Error::unsupported("hdf5-001", message).at(0);
+            let message = "netCDF classic files are not HDF5 files";
+            let error = Error::unsupported("hdf5-018", message).at(0);
             return Err(error.hint("nccopy -k netCDF-4 IN OUT converts to netCDF-4"));
         }
         at = if at == 0 { 512 } else { at.saturating_mul(2) };
@@ -216,35 +232,25 @@ fn find(source: &Source) -> Result<u64> {
 /// A cursor over the fields of a structure, with the sizes of addresses and lengths.
 #[derive(Clone)]
 pub(crate) struct Fields<'a> {
-    pub(crate) wire: Wire<'a>,
+    wire: Wire<'a>,
     pub(crate) sizes: Sizes,
 }
 
-impl<'a> Fields<'a> {
-    pub(crate) fn u8(&mut self) -> Result<u8> {
-        self.wire.u8()
-    }
+impl<'a> Deref for Fields<'a> {
+    type Target = Wire<'a>;
 
-    pub(crate) fn u16(&mut self) -> Result<u16> {
-        self.wire.u16()
+    fn deref(&self) -> &Wire<'a> {
+        &self.wire
     }
+}
 
-    pub(crate) fn u32(&mut self) -> Result<u32> {
-        self.wire.u32()
+impl<'a> DerefMut for Fields<'a> {
+    fn deref_mut(&mut self) -> &mut Wire<'a> {
+        &mut self.wire
     }
+}
 
-    pub(crate) fn u64(&mut self) -> Result<u64> {
-        self.wire.u64()
-    }
-
-    pub(crate) fn skip(&mut self, n: usize) -> Result<()> {
-        self.wire.skip(n)
-    }
-
-    pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
-        self.wire.take(n)
-    }
-
+impl Fields<'_> {
     /// An unsigned integer of `size` bytes; bytes after the eighth are ignored.
     pub(crate) fn uint(&mut self, size: usize) -> Result<u64> {
         let bytes = self.wire.take(size)?;
@@ -295,6 +301,36 @@ impl<'a> Fields<'a> {
     /// A `Malformed` error at the current byte.
     pub(crate) fn malformed(&self, message: impl Into<String>) -> Error {
         self.wire.malformed("hdf5-008", message)
+    }
+}
+
+/// The objects of a list that can be read, and the errors of the others.
+pub(crate) struct Readable<T> {
+    pub(crate) found: Vec<T>,
+    pub(crate) errors: Vec<Error>,
+}
+
+impl<T> Readable<T> {
+    pub(crate) fn new() -> Self {
+        Self { found: Vec::new(), errors: Vec::new() }
+    }
+
+    /// Keeps an object, or an error that is about the object. Fails with other errors ([`is_fatal`]).
+    pub(crate) fn add(&mut self, ctx: &Context, read: Result<T>) -> Result<()> {
+        let read = read.map(|object| self.found.push(object));
+        self.add_all(ctx, read)
+    }
+
+    /// Keeps the error of reading several objects. Fails with errors that are not about them ([`is_fatal`]).
+    pub(crate) fn add_all(&mut self, ctx: &Context, read: Result<()>) -> Result<()> {
+        match read {
+            Err(error) if !is_fatal(&error) => {
+                ctx.charge(256)?;
+                self.errors.push(error);
+                Ok(())
+            }
+            read => read,
+        }
     }
 }
 

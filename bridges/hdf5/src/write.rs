@@ -99,6 +99,8 @@ pub(crate) struct Object {
 pub(crate) struct FilePlan {
     pub(crate) objects: Vec<Object>,
     pub(crate) heap_objects: Vec<HeapObject>,
+    /// Length of the block before the HDF5 file; the caller writes it.
+    pub(crate) user_block: u64,
 }
 
 /// Addresses of all structures.
@@ -126,6 +128,19 @@ impl FilePlan {
         }
     }
 
+    /// Adds an attribute to an object.
+    pub(crate) fn attach(
+        &mut self,
+        object: usize,
+        name: &str,
+        kind: Bytes,
+        dims: Vec<u64>,
+        data: Data,
+    ) {
+        let attribute = Attribute { name: name.into(), kind, dims, data };
+        self.objects[object].attributes.push(attribute);
+    }
+
     /// Adds an object to the global heap and returns its number.
     pub(crate) fn add_heap_object(&mut self, object: HeapObject) -> usize {
         self.heap_objects.push(object);
@@ -135,28 +150,31 @@ impl FilePlan {
     /// Writes all metadata; returns the file offset of the data of each object that has some.
     pub(crate) fn write(&self, sink: &Sink) -> Result<Vec<Option<u64>>> {
         let addresses = self.assign_addresses();
-        sink.write_all_at(0, &superblock(addresses.headers[0], addresses.end))?;
+        // Addresses count from the end of the user block.
+        let base = self.user_block;
+        let write = |at: u64, bytes: &[u8]| sink.write_all_at(base + at, bytes);
+        write(0, &superblock(base, addresses.headers[0], addresses.end))?;
         let mut buffer = Vec::new();
         let mut start = SUPERBLOCK;
         for (k, object) in self.objects.iter().enumerate() {
             // Headers are contiguous; they are written in large blocks.
             if buffer.len() > 1 << 20 {
-                sink.write_all_at(start, &buffer)?;
+                write(start, &buffer)?;
                 start += buffer.len() as u64;
                 buffer.clear();
             }
             buffer.resize((addresses.headers[k] - start) as usize, 0);
             buffer.extend(header(object, k, &addresses));
         }
-        sink.write_all_at(start, &buffer)?;
+        write(start, &buffer)?;
         for (k, at) in addresses.heaps.iter().enumerate() {
-            sink.write_all_at(*at, &self.heap(k, &addresses))?;
+            write(*at, &self.heap(k, &addresses))?;
         }
         for (k, at) in addresses.names.iter().enumerate().filter(|(_, at)| **at != NONE) {
-            sink.write_all_at(*at, &self.local_heap(k, *at))?;
+            write(*at, &self.local_heap(k, *at))?;
         }
-        sink.set_len(addresses.end)?;
-        Ok(addresses.data.into_iter().map(|at| (at != NONE).then_some(at)).collect())
+        sink.set_len(base + addresses.end)?;
+        Ok(addresses.data.into_iter().map(|at| (at != NONE).then(|| base + at)).collect())
     }
 
     fn assign_addresses(&self) -> Addresses {
@@ -342,10 +360,11 @@ fn encode_attribute(attribute: &Attribute, addresses: &Addresses) -> Bytes {
     out
 }
 
-fn superblock(root: u64, end: u64) -> Bytes {
+fn superblock(base: u64, root: u64, end: u64) -> Bytes {
     let mut out = SIGNATURE.to_vec();
     out.extend([2, 8, 8, 0]);
-    for address in [0, NONE, end, root] {
+    // The end counts from byte 0 of the file.
+    for address in [base, NONE, base + end, root] {
         out.extend(address.to_le_bytes());
     }
     out.extend(checksum(&out).to_le_bytes());

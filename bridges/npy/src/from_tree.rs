@@ -1,10 +1,12 @@
 //! The array of a tree as `.npy`.
 
+use std::io::Write as _;
+use std::path::Path;
+
 use spile_core::Dataset;
-use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Hint, Result};
-use spile_core::format::{Loss, LossKind};
+use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::read::Axes;
 use spile_core::select::Selection;
@@ -14,10 +16,8 @@ use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
 use spile_interchange::{Kept, Losses};
 
+use crate::Npy;
 use crate::wire::encode_header;
-
-/// Numbers scaled at once: 64 KiB of float64, which fit in the cache.
-const SCALED_AT_ONCE: usize = 8 << 10;
 
 /// What is written.
 struct Plan {
@@ -51,58 +51,57 @@ impl Plan {
         if desc.ragged().is_some() {
             return Err(unsupported("NumPy has no type for elements of different lengths"));
         }
-        // NumPy has no scaling: physical values are written.
-        let stored = desc.dtype.with_order(ByteOrder::Little);
-        let dtype = if desc.map.is_some() { DType::F64 } else { stored };
+        let dtype = desc.dtype.with_order(ByteOrder::Little);
         let descr =
             dtype.numpy().ok_or_else(|| unsupported(format!("NumPy has no type for {dtype}")))?;
         Ok(Self { id, dtype, descr })
     }
 }
 
-/// Everything that [`write_tree`] does not keep.
-pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
-    let Plan { id: chosen, .. } = Plan::new(content)?;
-    let mut losses = Losses::new("NumPy");
-    let kept = Kept { group_attrs: true, empty_groups: true, ..Kept::default() };
-    losses.add(content, &kept, |id, _, _| {
-        if id == chosen { Ok(()) } else { Err("a .npy file contains one array".into()) }
-    });
-    for (_, node) in content.tree().iter().filter(|(_, node)| node.array.is_none()) {
-        losses.push(&node.path, LossKind::Group, "groups");
+impl FormatWriter for Npy {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        let Plan { id: chosen, .. } = Plan::new(content)?;
+        let mut losses = Losses::new("NumPy");
+        let kept = Kept { group_attrs: true, empty_groups: true, ..Kept::default() };
+        losses.add(content, &kept, |id, _, _| {
+            if id == chosen { Ok(()) } else { Err("a .npy file contains one array".into()) }
+        });
+        for (_, node) in content.tree().iter().filter(|(_, node)| node.array.is_none()) {
+            losses.push(&node.path, LossKind::Group, "groups");
+        }
+        let path = &content.tree().node(chosen).path;
+        if path != "data" {
+            losses.push_loss(Loss::new(
+                path,
+                LossKind::Name,
+                "an array in a .npy file has no name",
+            ));
+        }
+        Ok(losses.into_vec())
     }
-    let path = &content.tree().node(chosen).path;
-    if path != "data" {
-        losses.push_loss(Loss::new(path, LossKind::Name, "an array in a .npy file has no name"));
-    }
-    Ok(losses.into_vec())
-}
 
-/// Writes the only array of `content` that is not a coordinate.
-pub(crate) fn write_tree(content: &Dataset, sink: &Sink) -> Result<()> {
-    let Plan { id, dtype, descr } = Plan::new(content)?;
-    let absent = || unsupported("the array does not exist in the frame");
-    let array = content.array_in_frame(id, 0)?.ok_or_else(absent)?;
-    let stored = array.dtype().with_order(ByteOrder::Little);
-    let fortran = array.order() == Order::F && array.shape().rank() > 1;
-    let header = encode_header(&descr, fortran, array.shape().lengths())?;
-    sink.write_all_at(0, &header)?;
-    let (start, size) = (header.len() as u64, dtype.size() as u64);
-    let order = if fortran { Order::F } else { Order::C };
-    let selected = array.select(&Selection::all(), Axes::Order(order))?;
-    selected.for_each(|block, bytes| {
-        let at = start + block.first * size;
-        if array.map().is_none() {
-            return sink.write_all_at(at, bytes);
+    fn streams(&self) -> bool {
+        true
+    }
+
+    /// Writes the only array of `content` that is not a coordinate.
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let Plan { id, dtype, descr } = Plan::new(content)?;
+        let absent = || unsupported("the array does not exist in the frame");
+        let array = content.array_in_frame(id, 0)?.ok_or_else(absent)?;
+        let fortran = array.order() == Order::F && array.shape().rank() > 1;
+        let header = encode_header(&descr, fortran, array.shape().lengths())?;
+        sink.write_all(&header)?;
+        let (start, size) = (header.len() as u64, dtype.size() as u64);
+        let order = if fortran { Order::F } else { Order::C };
+        let selected = array.select(&Selection::all(), Axes::Order(order))?;
+        if sink.is_stream() {
+            selected.stream(|_, bytes| Ok(sink.write_all(bytes)?))?;
+            return Ok(Vec::new());
         }
-        let mut numbers = Vec::new();
-        for (k, some) in (0_u64..).zip(bytes.chunks(SCALED_AT_ONCE * stored.size())) {
-            convert::to_physical(stored, array.map(), array.missing(), some, &mut numbers);
-            let at = at + k * SCALED_AT_ONCE as u64 * size;
-            sink.write_all_at(at, convert::little_bytes(&mut numbers))?;
-        }
-        Ok(())
-    })
+        selected.for_each(|block, bytes| sink.write_all_at(start + block.first * size, bytes))?;
+        Ok(Vec::new())
+    }
 }
 
 fn unsupported(message: impl Into<String>) -> Error {

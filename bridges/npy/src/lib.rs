@@ -7,8 +7,9 @@
 //! |---|---|
 //! | `wire` `structured` | the header and its dictionary; structured types |
 //! | `utf32` | strings of 32-bit characters |
-//! | `location` `inflate` | location of a `.npy` stream: file or member of an archive, stored or deflated |
+//! | `stream` | the bytes of a file, or of a stored or deflated member of an archive |
 //! | `to_tree` `from_tree` | one array as a tree; the array of a tree as `.npy` |
+//! | `check` | bytes after the array |
 //! | `npz` | archives |
 //!
 //! ```
@@ -23,34 +24,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod check;
 mod from_tree;
-mod inflate;
-mod location;
-pub mod npz;
+mod npz;
+mod stream;
 mod structured;
 mod to_tree;
 mod utf32;
 mod wire;
 
-use std::path::Path;
-
-use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
-    Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::sink::Sink;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
-pub use npz::Npz;
-
-/// The format, for the registry.
+/// `.npy` files, for the registry.
 pub struct Npy;
 
-static INFO: FormatInfo = FormatInfo {
+/// `.npz` archives, for the registry.
+pub struct Npz;
+
+static NPY: FormatInfo = FormatInfo {
     name: "npy",
     title: "NumPy array",
     users: "everyone with Python",
@@ -62,9 +55,21 @@ static INFO: FormatInfo = FormatInfo {
     salvage: Grade::None,
 };
 
+static NPZ: FormatInfo = FormatInfo {
+    name: "npz",
+    title: "NumPy archive",
+    users: "everyone with Python",
+    specification: "numpy.savez, APPNOTE 6.3",
+    extensions: &["npz"],
+    read: Grade::Partial,
+    write: Grade::Complete,
+    check: Grade::Complete,
+    salvage: Grade::Partial,
+};
+
 impl Format for Npy {
     fn info(&self) -> &'static FormatInfo {
-        &INFO
+        &NPY
     }
 
     fn probe(&self, head: Head<'_>) -> Score {
@@ -72,9 +77,7 @@ impl Format for Npy {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        let (header, tree) = to_tree::read(&source, &options.limits)?;
-        let summary = header.summary();
-        Ok(Parsed::new(source, tree).with_summary(summary).with_native(header))
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -82,30 +85,31 @@ impl Format for Npy {
     }
 }
 
-impl Checker for Npy {
-    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match to_tree::read(source, limits) {
-            Ok((header, _)) => {
-                let end = header.end()?;
-                if source.len() > end {
-                    let more = source.len() - end;
-                    report.warn("npy-010", format!("{more} bytes follow the array")).at(end);
-                }
-            }
-            Err(error) => report.absorb(error)?,
+impl Format for Npz {
+    fn info(&self) -> &'static FormatInfo {
+        &NPZ
+    }
+
+    /// A zip archive is recognised if its first member is an array or the metadata.
+    fn probe(&self, head: Head<'_>) -> Score {
+        if head.bytes.starts_with(&npz::wire::END) {
+            return 30;
         }
-        Ok(report)
+        let local = head.bytes.starts_with(&npz::wire::LOCAL);
+        let length = head.bytes.get(26..28).map(|n| usize::from(n[0]) | usize::from(n[1]) << 8);
+        let name = length.and_then(|n| head.bytes.get(30..30 + n));
+        match name {
+            Some(name) if local && name.ends_with(npz::ENDING.as_bytes()) => 100,
+            Some(name) if local && name == npz::from_tree::DESCRIPTION.as_bytes() => 100,
+            _ => 0,
+        }
     }
-}
 
-impl FormatWriter for Npy {
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        npz::to_tree::open(source, options)
     }
 
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink)?;
-        Ok(Vec::new())
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self).salvager(self)
     }
 }

@@ -3,23 +3,35 @@
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, Region, RegionKind};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::semantics::{Role, Semantics};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 
-use crate::location::Location;
+use crate::stream::Stream;
 use crate::utf32;
 use crate::wire::{Element, Header};
 
+/// Reads the header of a file.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let (header, tree) = read(&source, &options.limits)?;
+    let (major, minor) = header.version;
+    let summary = Attrs::from([
+        ("version", format!("{major}.{minor}").into()),
+        ("stored as", header.descr.as_str().into()),
+        ("shape", header.shape.to_string().into()),
+    ]);
+    Ok(Parsed::new(source, tree).with_summary(summary).with_native(header))
+}
+
 /// Reads the header of a file and the tree with its array.
 pub(crate) fn read(source: &Source, limits: &Limits) -> Result<(Header, Tree)> {
-    let location = Location::file(source);
-    let header = Header::read(&location, limits)?;
+    let stream = Stream::file(source);
+    let header = Header::read(&stream, limits)?;
     let mut tree = Tree::new(limits);
-    header.add_to(&mut tree, ROOT, "data", &location)?;
+    header.add_to(&mut tree, ROOT, "data", &stream)?;
     Ok((header, tree))
 }
 
@@ -30,12 +42,12 @@ impl Header {
         tree: &mut Tree,
         parent: NodeId,
         name: &str,
-        location: &Location<'_>,
+        stream: &Stream<'_>,
     ) -> Result<NodeId> {
         let (fields, size) = match &self.element {
             Element::Scalar(dtype) | Element::Time(dtype, _) => {
                 let bytes = self.shape.bytes(dtype.size())?;
-                let layout = location.layout(self.data_offset, bytes, self.order);
+                let layout = stream.layout(self.data_offset, bytes, self.order);
                 let desc = ArrayDesc::new(*dtype, self.shape.clone(), layout);
                 let id = tree.add_array(parent, name, desc)?;
                 if let Element::Time(_, units) = &self.element {
@@ -47,7 +59,7 @@ impl Header {
                 let dtype = DType::text(4 * count);
                 let bytes = self.shape.bytes(dtype.size())?;
                 let layout =
-                    utf32::layout(location, self.data_offset, bytes, *count, *order, self.order);
+                    utf32::layout(stream, self.data_offset, bytes, *count, *order, self.order);
                 return tree.add_array(
                     parent,
                     name,
@@ -58,11 +70,11 @@ impl Header {
         };
         let rows = match self.shape.lengths() {
             [] => 1,
-            [rows] if location.deflated.is_none() => *rows,
+            [rows] if stream.deflated.is_none() => *rows,
             _ => {
                 let message =
                     "structured arrays of several dimensions or compressed ones are not supported";
-                return Err(Error::unsupported("npy-006", message).at(location.offset_of(0)));
+                return Err(Error::unsupported("npy-006", message).at(stream.offset_of(0)));
             }
         };
         let group = tree.add_group(parent, name)?;
@@ -70,10 +82,10 @@ impl Header {
             let at = self.data_offset + field.offset as u64;
             let one = field.dtype.size() as u64;
             let layout = if self.shape.rank() == 0 {
-                location.layout(at, one, self.order)
+                stream.layout(at, one, self.order)
             } else {
                 let bytes = if rows == 0 { 0 } else { (rows - 1) * size + one };
-                let extents = Extents::one(location.offset + at, bytes);
+                let extents = Extents::one(stream.offset + at, bytes);
                 Layout::Rows { extents, stride: size, order: self.order }
             };
             let (group_path, last) = field.name.rsplit_once('/').unwrap_or(("", &field.name));
@@ -83,16 +95,6 @@ impl Header {
             tree.add_array(parent, last, desc.with_semantics(Semantics::role(Role::Table)))?;
         }
         Ok(group)
-    }
-
-    /// Key facts of a file.
-    pub(crate) fn summary(&self) -> Attrs {
-        let (major, minor) = self.version;
-        Attrs::from([
-            ("version", format!("{major}.{minor}").into()),
-            ("stored as", self.descr.as_str().into()),
-            ("shape", self.shape.to_string().into()),
-        ])
     }
 }
 

@@ -7,15 +7,15 @@ use spile_core::layout::{Codec, Layout};
 use spile_core::shape::Order;
 use spile_core::wire::ByteOrder;
 
-use crate::location::Location;
+use crate::stream::Stream;
 
 /// Bytes decoded at once.
 const BLOCK: u64 = 1 << 20;
 
-/// The layout of `bytes` of strings of `count` characters at byte `at` of `location`. `endian` is the byte order
+/// The layout of `bytes` of strings of `count` characters at byte `at` of `stream`. `endian` is the byte order
 /// of the characters.
 pub(crate) fn layout(
-    location: &Location<'_>,
+    stream: &Stream<'_>,
     at: u64,
     bytes: u64,
     count: u32,
@@ -23,7 +23,7 @@ pub(crate) fn layout(
     order: Order,
 ) -> Layout {
     let codec = |before| Arc::new(Utf32 { count: count as usize, endian, before });
-    match location.layout(at, bytes, order) {
+    match stream.layout(at, bytes, order) {
         Layout::Encoded { starts, decoded, data, codec: inflate, order } => {
             Layout::Encoded { starts, decoded, data, codec: codec(Some(inflate)), order }
         }

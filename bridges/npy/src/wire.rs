@@ -6,7 +6,7 @@ use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::wire::{ByteOrder, Wire};
 
-use crate::location::Location;
+use crate::stream::Stream;
 use crate::structured::{self, Field};
 
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -88,14 +88,14 @@ impl Element {
 }
 
 impl Header {
-    /// Reads the header at the beginning of `location`. Fails if the array does not fit in the stream.
-    pub(crate) fn read(location: &Location<'_>, limits: &Limits) -> Result<Self> {
-        let opening = location.fetch(0, 12)?;
+    /// Reads the header at the beginning of `stream`. Fails if the array does not fit in the stream.
+    pub(crate) fn read(stream: &Stream<'_>, limits: &Limits) -> Result<Self> {
+        let opening = stream.fetch(0, 12)?;
         if !opening.starts_with(&MAGIC[..MAGIC.len().min(opening.len())]) || opening.is_empty() {
             let message = "expected the magic string \\x93NUMPY";
-            return Err(Error::not_this_format("npy-001", message).at(location.offset_of(0)));
+            return Err(Error::not_this_format("npy-001", message).at(stream.offset_of(0)));
         }
-        let mut wire = Wire::new(&opening, location.offset_of(0), ByteOrder::Little, "npy-002");
+        let mut wire = Wire::new(&opening, stream.offset_of(0), ByteOrder::Little, "npy-002");
         wire.skip(MAGIC.len())?;
         let version = (wire.u8()?, wire.u8()?);
         let length = match version.0 {
@@ -103,16 +103,16 @@ impl Header {
             2 | 3 => u64::from(wire.u32()?),
             other => {
                 let message = format!("version {other} is not supported; the latest is 3");
-                return Err(Error::unsupported("npy-003", message).at(location.offset_of(6)));
+                return Err(Error::unsupported("npy-003", message).at(stream.offset_of(6)));
             }
         };
         let dictionary_offset = (opening.len() - wire.remaining()) as u64;
-        let at = location.offset_of(dictionary_offset);
+        let at = stream.offset_of(dictionary_offset);
         if length > LONGEST {
             let message = format!("header of {length} bytes; the maximum is {LONGEST}");
-            return Err(Error::malformed("npy-002", message).at(location.offset_of(8)));
+            return Err(Error::malformed("npy-002", message).at(stream.offset_of(8)));
         }
-        let text = location.fetch(dictionary_offset, limits.allow(length, "the header")?)?;
+        let text = stream.fetch(dictionary_offset, limits.allow(length, "the header")?)?;
         if (text.len() as u64) < length {
             let message = format!(
                 "unexpected end of file: expected a header of {length} bytes, found {}",
@@ -145,12 +145,12 @@ impl Header {
         };
         let shape = entry(&text, "shape").and_then(tuple).ok_or_else(|| bad("shape"))?;
         let bytes = shape.bytes(element.size()).map_err(|_| bad("shape"))?;
-        if data_offset.checked_add(bytes).is_none_or(|end| end > location.len) {
-            let found = location.len.saturating_sub(data_offset);
+        if data_offset.checked_add(bytes).is_none_or(|end| end > stream.len) {
+            let found = stream.len.saturating_sub(data_offset);
             let message = format!(
                 "unexpected end of the {shape} array: expected {bytes} bytes, found {found}"
             );
-            return Err(Error::truncated("npy-005", message).at(location.offset_of(data_offset)));
+            return Err(Error::truncated("npy-005", message).at(stream.offset_of(data_offset)));
         }
         Ok(Self { version, dictionary_offset, data_offset, descr, element, order, shape })
     }

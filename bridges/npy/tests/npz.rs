@@ -117,7 +117,7 @@ fn damage_in_a_member_is_found_by_its_checksum() {
     let (_, _, desc) = file.tree().arrays().next().unwrap();
     let array = file.open_array(desc).unwrap();
     let error = array.read_bytes(&Selection::all(), Axes::Stored).unwrap_err();
-    assert_eq!(error.code(), "npz-008");
+    assert_eq!(error.code(), "npz-021");
 }
 
 #[test]

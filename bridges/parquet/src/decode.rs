@@ -2,90 +2,26 @@
 //! one unit.
 
 use std::borrow::Cow;
-use std::io::Read as _;
 
-use flate2::read::GzDecoder;
-use ruzstd::decoding::FrameDecoder;
-use spile_core::dtype::{DType, Kind};
+use spile_core::convert;
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 use spile_core::limits::Limits;
 
+use crate::compression::Compression;
+use crate::encodings;
+use crate::rle;
+use crate::stored::{Stored, next_byte_array};
 use crate::thrift::{self, Struct};
-use crate::wire::{self, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
-use crate::{levels, rle};
+use crate::types::{missing_element, missing_number};
+use crate::wire::{BIT_PACKED, DICTIONARY, OLD_DICTIONARY};
 
 /// Page types.
 const DATA: i64 = 0;
 const INDEX: i64 = 1;
 const DICTIONARY_PAGE: i64 = 2;
 const DATA_2: i64 = 3;
-
-/// Compression of the pages of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
-    None,
-    Snappy,
-    Gzip,
-    Zstd,
-    Lz4,
-}
-
-impl Compression {
-    pub(crate) fn of(code: Option<i64>) -> Option<Self> {
-        Some(match code? {
-            0 => Self::None,
-            1 => Self::Snappy,
-            2 => Self::Gzip,
-            6 => Self::Zstd,
-            7 => Self::Lz4,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::None => "pages",
-            Self::Snappy => "snappy",
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Lz4 => "lz4",
-        }
-    }
-
-    /// Decompresses a page of `size` bytes. Fails if it has another size.
-    fn decompress<'a>(self, stored: &'a [u8], size: u64, limits: &Limits) -> Result<Cow<'a, [u8]>> {
-        if self == Self::None {
-            return Ok(stored.into());
-        }
-        let mut out = vec![0; limits.allow(size, "a page")?];
-        let failed =
-            |e: &dyn std::fmt::Display| invalid(&format!("invalid {} page: {e}", self.name()));
-        let len = match self {
-            Self::None => 0,
-            Self::Snappy => {
-                let mut decoder = snap::raw::Decoder::new();
-                decoder.decompress(stored, &mut out).map_err(|e| failed(&e))?
-            }
-            Self::Gzip => {
-                let mut stream = GzDecoder::new(stored);
-                stream.read_exact(&mut out).map_err(|e| failed(&e))?;
-                // Detects a longer page.
-                out.len() + stream.read(&mut [0]).map_err(|e| failed(&e))?
-            }
-            Self::Zstd => {
-                FrameDecoder::new().decode_all(stored, &mut out).map_err(|e| failed(&e))?
-            }
-            Self::Lz4 => {
-                lz4_flex::block::decompress_into(stored, &mut out).map_err(|e| failed(&e))?
-            }
-        };
-        if len == out.len() {
-            return Ok(out.into());
-        }
-        Err(invalid(&format!("expected a page of {size} bytes, found {len}")))
-    }
-}
 
 fn invalid(message: &str) -> Error {
     Error::malformed("parquet-005", message.to_string())
@@ -101,7 +37,10 @@ pub(crate) struct Encoded {
     pub(crate) dtype: DType,
     pub(crate) stored: Stored,
     pub(crate) compression: Compression,
-    pub(crate) optional: bool,
+    /// Definition level of rows with a value; 0 if every row has one.
+    pub(crate) levels: u32,
+    /// Whether rows may have no value; they become [`missing_element`].
+    pub(crate) gaps: bool,
     pub(crate) limits: Limits,
 }
 
@@ -137,7 +76,7 @@ impl Encoded {
             match header.int(1) {
                 Some(DICTIONARY_PAGE) => {
                     let size = header.size(2).ok_or_else(cut)?;
-                    let bytes = self.compression.decompress(body, size, &self.limits)?;
+                    let bytes = self.decompress(body, size)?;
                     let count = header.inner(7).and_then(|data| data.size(1)).ok_or_else(cut)?;
                     each(Ok((count, &bytes)))?;
                 }
@@ -150,17 +89,31 @@ impl Encoded {
         Ok(())
     }
 
+    /// Decompresses a page of `size` bytes. Fails if it has another size.
+    fn decompress<'a>(&self, stored: &'a [u8], size: u64) -> Result<Cow<'a, [u8]>> {
+        if self.compression.is_none() {
+            return Ok(stored.into());
+        }
+        let mut out = vec![0; self.limits.allow(size, "a page")?];
+        self.compression.decode(stored, &mut out)?;
+        Ok(out.into())
+    }
+
     fn first_version<'a>(&self, header: &Struct, body: &'a [u8]) -> Result<Page<'a>> {
         let size = header.size(2).ok_or_else(cut)?;
-        let bytes = self.compression.decompress(body, size, &self.limits)?;
+        let bytes = self.decompress(body, size)?;
         let data = header.inner(5).ok_or_else(cut)?;
         let (values, encoding) = data.size(1).zip(data.int(2)).ok_or_else(cut)?;
         let (mut defined, mut start) = (vec![(values, true)], 0);
-        if self.optional {
+        if self.levels > 0 {
+            if data.int(3) == Some(BIT_PACKED) {
+                let message = "encoding BIT_PACKED of definition levels is not supported";
+                return Err(Error::unsupported("parquet-006", message));
+            }
             let (len, rest) = bytes.split_first_chunk::<4>().ok_or_else(cut)?;
             let len = u32::from_le_bytes(*len) as usize;
             let own = rest.get(..len).ok_or_else(cut)?;
-            defined = self.levels(own, values)?;
+            defined = self.runs(own, values)?;
             start = 4 + len;
         }
         Ok(Page { values, defined, encoding, bytes, start })
@@ -179,38 +132,41 @@ impl Encoded {
         let after = body.get(repetition..).ok_or_else(cut)?;
         let (own, packed) = after.split_at_checked(definition).ok_or_else(cut)?;
         let size = size.checked_sub(len.0.saturating_add(len.1)).ok_or_else(cut)?;
-        let compression =
-            if data.flag(7) == Some(false) { Compression::None } else { self.compression };
-        let bytes = compression.decompress(packed, size, &self.limits)?;
-        let defined = if definition > 0 { self.levels(own, values)? } else { vec![(values, true)] };
+        let bytes = match data.flag(7) {
+            Some(false) => packed.into(),
+            _ => self.decompress(packed, size)?,
+        };
+        let defined = if definition > 0 && self.levels > 0 {
+            self.runs(own, values)?
+        } else {
+            vec![(values, true)]
+        };
         Ok(Page { values, defined, encoding, bytes, start: 0 })
     }
 
-    fn levels(&self, bytes: &[u8], values: u64) -> Result<Vec<(u64, bool)>> {
+    fn runs(&self, bytes: &[u8], values: u64) -> Result<Vec<(u64, bool)>> {
         self.limits.allow((bytes.len() as u64).saturating_mul(8 * 16), "the definition levels")?;
-        levels::decode(bytes, values).ok_or_else(|| invalid("invalid definition levels"))
+        rle::decode_levels(bytes, values, self.levels)
+            .ok_or_else(|| invalid("invalid definition levels"))
     }
 
-    /// Decodes a page into `out`; rows without a value become NaN.
+    /// Decodes a page into `out`.
     fn scatter(&self, page: &Page<'_>, dictionary: &[u8], out: &mut [u8]) -> Result<()> {
         let size = self.dtype.size();
-        let count: u64 = page.defined.iter().filter(|(_, defined)| *defined).map(|(n, _)| n).sum();
+        let count = page.count();
         if count == page.values {
-            return self.values(page, count, dictionary, out);
+            self.values(page, count, dictionary, out)?;
+            return self.check_numbers(out);
         }
-        // Only floats can represent missing values.
-        let missing: &[u8] = match (self.dtype.kind(), size) {
-            (Kind::Float, 4) => &f32::NAN.to_le_bytes(),
-            (Kind::Float, 8) => &f64::NAN.to_le_bytes(),
-            _ => {
-                return Err(Error::unsupported(
-                    "parquet-021",
-                    "missing values in a column that is not floating-point",
-                ));
-            }
-        };
+        if !self.gaps {
+            return Err(invalid(
+                "missing values in a column without any according to its metadata",
+            ));
+        }
+        let missing = missing_element(self.dtype);
         let mut dense = vec![0; count as usize * size];
         self.values(page, count, dictionary, &mut dense)?;
+        self.check_numbers(&dense)?;
         let (mut dense, mut out) = (&dense[..], out);
         for (rows, defined) in &page.defined {
             let (slot, rest) = out.split_at_mut(*rows as usize * size);
@@ -219,9 +175,20 @@ impl Encoded {
                 slot.copy_from_slice(own);
                 dense = after;
             } else {
-                slot.chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(missing));
+                slot.chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(&missing));
             }
             out = rest;
+        }
+        Ok(())
+    }
+
+    /// Fails if one of the elements is the number that means missing in a column with missing values.
+    fn check_numbers(&self, elements: &[u8]) -> Result<()> {
+        let Some(number) = missing_number(self.dtype).filter(|_| self.gaps) else { return Ok(()) };
+        let mut elements = elements.chunks_exact(self.dtype.size());
+        if elements.any(|element| convert::element_f64(self.dtype, element) == number) {
+            let message = format!("a value equals {number:e}, which stands for missing values");
+            return Err(Error::unsupported("parquet-021", message));
         }
         Ok(())
     }
@@ -229,60 +196,82 @@ impl Encoded {
     /// Decodes the values of a page, without gaps.
     fn values(&self, page: &Page<'_>, count: u64, dictionary: &[u8], out: &mut [u8]) -> Result<()> {
         let bytes = page.bytes.get(page.start..).ok_or_else(cut)?;
-        match page.encoding {
-            PLAIN => self.stored.decode(self.dtype, bytes, out),
-            DICTIONARY | OLD_DICTIONARY => {
-                let (width, indices) = bytes.split_first().ok_or_else(cut)?;
-                let mut slots = out.chunks_exact_mut(self.dtype.size().max(1));
-                let known = dictionary.chunks_exact(self.dtype.size().max(1));
-                rle::decode(indices, u32::from(*width), count, |index, times| {
-                    let value = known.clone().nth(index as usize)?;
-                    (0..times).try_for_each(|_| {
-                        slots.next()?.copy_from_slice(value);
-                        Some(())
-                    })
-                })
-                .ok_or_else(|| invalid("index exceeds the dictionary"))
-            }
-            RLE if self.stored == Stored::Bits => {
-                let (_, bits) = bytes.split_first_chunk::<4>().ok_or_else(cut)?;
-                let mut slots = out.iter_mut();
-                rle::decode(bits, 1, count, |bit, times| {
-                    (0..times).try_for_each(|_| {
-                        *slots.next()? = bit as u8;
-                        Some(())
-                    })
-                })
-                .ok_or_else(cut)
-            }
-            other => {
-                let message = format!("encoding {other} is not supported");
-                Err(Error::unsupported("parquet-006", message))
-            }
+        if ![DICTIONARY, OLD_DICTIONARY].contains(&page.encoding) {
+            let plain = self.plain(page, count)?;
+            return self.stored.decode(self.dtype, &plain, out);
         }
+        // A page without values has no indices.
+        if count == 0 {
+            return Ok(());
+        }
+        let (width, indices) = bytes.split_first().ok_or_else(cut)?;
+        let mut slots = out.chunks_exact_mut(self.dtype.size().max(1));
+        let known = dictionary.chunks_exact(self.dtype.size().max(1));
+        rle::decode(indices, u32::from(*width), count, |index, times| {
+            let value = known.clone().nth(index as usize)?;
+            (0..times).try_for_each(|_| {
+                slots.next()?.copy_from_slice(value);
+                Some(())
+            })
+        })
+        .ok_or_else(|| invalid("index exceeds the dictionary"))
     }
 
-    /// Length in bytes of the longest string of a chunk.
-    pub(crate) fn longest(&self, chunk: &[u8]) -> Result<usize> {
-        let mut longest = 0;
-        let mut count = |bytes: &[u8], strings: u64| {
-            let mut rest = bytes;
-            for _ in 0..strings {
-                let (text, after) = wire::next_byte_array(rest).ok_or_else(cut)?;
-                longest = longest.max(text.len());
-                rest = after;
-            }
-            Ok(())
-        };
+    /// The `count` values of a page without dictionary as plain values.
+    fn plain<'a>(&self, page: &'a Page<'_>, count: u64) -> Result<Cow<'a, [u8]>> {
+        let bytes = page.bytes.get(page.start..).ok_or_else(cut)?;
+        encodings::plain(page.encoding, bytes, count, (self.dtype, self.stored), &self.limits)
+    }
+
+    /// Examines the rows of a chunk.
+    pub(crate) fn survey(&self, chunk: &[u8], survey: &mut Survey) -> Result<()> {
+        let measured = self.stored == Stored::ByteArrays;
         self.pages(chunk, |page| match page {
-            Ok((strings, bytes)) => count(bytes, strings),
-            Err(page) if page.encoding == PLAIN => {
-                let defined = page.defined.iter().filter(|(_, defined)| *defined);
-                count(page.bytes.get(page.start..).ok_or_else(cut)?, defined.map(|(n, _)| n).sum())
+            Ok((strings, bytes)) if measured => survey.measure(bytes, strings).ok_or_else(cut),
+            Ok(_) => Ok(()),
+            Err(page) => {
+                let count = page.count();
+                survey.missing = survey.missing.saturating_add(page.values.saturating_sub(count));
+                if measured && ![DICTIONARY, OLD_DICTIONARY].contains(&page.encoding) {
+                    let plain = self.plain(&page, count)?;
+                    survey.measure(&plain, count).ok_or_else(cut)?;
+                }
+                Ok(())
             }
-            Err(_) => Ok(()),
-        })?;
-        Ok(longest)
+        })
+    }
+}
+
+impl Page<'_> {
+    /// Number of values.
+    fn count(&self) -> u64 {
+        self.defined.iter().filter(|(_, defined)| *defined).map(|(n, _)| n).sum()
+    }
+}
+
+/// Missing rows and lengths of the byte arrays of a column.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// Rows without a value.
+    pub(crate) missing: u64,
+    /// Lengths of the shortest and the longest byte array; `None` without any.
+    pub(crate) lengths: Option<(usize, usize)>,
+    /// Whether a byte array ends with a zero byte.
+    pub(crate) zero: bool,
+}
+
+impl Survey {
+    /// Examines the first `count` of these byte arrays; `None` if they exceed `bytes`.
+    pub(crate) fn measure(&mut self, bytes: &[u8], count: u64) -> Option<()> {
+        let mut rest = bytes;
+        for _ in 0..count {
+            let (own, after) = next_byte_array(rest)?;
+            let (least, most) = self.lengths.unwrap_or((own.len(), own.len()));
+            self.lengths = Some((least.min(own.len()), most.max(own.len())));
+            self.zero |= own.last() == Some(&0);
+            rest = after;
+        }
+        Some(())
     }
 }
 

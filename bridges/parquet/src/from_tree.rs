@@ -1,18 +1,20 @@
 //! A tree whose arrays have the same number of rows as a table.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Hint, Result};
-use spile_core::format::{Loss, LossKind};
+use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::metadata::{Cast, Metadata};
 use spile_core::semantics::Missing;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_interchange::{Kept, Losses, Table};
 
-use crate::wire::Stored;
+use crate::Parquet;
+use crate::stored::Stored;
 use crate::write::File;
 
 /// Maximum number of columns.
@@ -38,45 +40,46 @@ fn table(content: &Dataset) -> Result<Table<'_>> {
     Ok(table)
 }
 
-/// Everything that [`write_tree`] does not keep.
-pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
-    let table = table(content)?;
-    table.pieces(u64::MAX, &mut |_| Ok(()))?;
-    let mut losses = Losses::new("Parquet");
-    losses.add(content, &Kept { scaling: false, ..Kept::ALL }, |_, _, _| Ok(()));
-    for column in &table.columns {
-        let path = &column.node.path;
-        if column.count() == 0 {
-            losses.push(path, LossKind::Array, "columns for an array without elements");
-        } else if column.array.map.is_some() && !column.array.semantics().missing.is_none() {
-            let reason = "missing values are NaN among physical values";
-            losses.push_loss(Loss::new(path, LossKind::Meaning, reason));
+impl FormatWriter for Parquet {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        let table = table(content)?;
+        table.pieces(u64::MAX, &mut |_| Ok(()))?;
+        let mut losses = Losses::new("Parquet");
+        losses.add(content, &Kept { scaling: false, ..Kept::ALL }, |_, _, _| Ok(()));
+        for column in &table.columns {
+            let path = &column.node.path;
+            if column.count() == 0 {
+                losses.push(path, LossKind::Array, "columns for an array without elements");
+            } else if column.array.map.is_some() && !column.array.semantics().missing.is_none() {
+                let reason = "missing values are NaN among physical values";
+                losses.push_loss(Loss::new(path, LossKind::Meaning, reason));
+            }
         }
+        match (table.frames, content.tree().frames()) {
+            (Some(_), _) => losses.add_partial_moments(content),
+            (None, Some(_)) => losses.push("", LossKind::Frames, "frames without arrays in them"),
+            (None, None) => {}
+        }
+        Ok(losses.into_vec())
     }
-    match (table.frames, content.tree().frames()) {
-        (Some(_), _) => losses.add_partial_moments(content),
-        (None, Some(_)) => losses.push("", LossKind::Frames, "frames without arrays in them"),
-        (None, None) => {}
-    }
-    Ok(losses.into_vec())
-}
 
-/// Writes all arrays of `content` as one table.
-pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
-    let table = table(content)?;
-    let mut file = File::new(&table, sink)?;
-    let row_bytes =
-        table.columns.iter().map(|c| c.count() * c.dtype.size().max(4) as u64).sum::<u64>();
-    let capacity = GROUP.min(content.limits().memory / 8);
-    let most = (capacity / (row_bytes + 24)).clamp(1, 1 << 24);
-    table.pieces(most, &mut |piece| {
-        if file.pending() > 0 && file.pending() + piece.rows > most {
-            file.flush()?;
-        }
-        file.add(&piece)
-    })?;
-    file.flush()?;
-    file.finish(&metadata(content, &table).text(content.limits())?)
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let table = table(content)?;
+        let mut file = File::new(&table, sink)?;
+        let row_bytes =
+            table.columns.iter().map(|c| c.count() * c.dtype.size().max(4) as u64).sum::<u64>();
+        let capacity = GROUP.min(content.limits().memory / 8);
+        let most = (capacity / (row_bytes + 24)).clamp(1, 1 << 24);
+        table.pieces(most, &mut |piece| {
+            if file.pending() > 0 && file.pending() + piece.rows > most {
+                file.flush()?;
+            }
+            file.add(&piece)
+        })?;
+        file.flush()?;
+        file.finish(&metadata(content, &table).text(content.limits())?)?;
+        Ok(Vec::new())
+    }
 }
 
 /// The metadata of the tree. Scaled arrays are written as physical values, and have no scaling in the file.

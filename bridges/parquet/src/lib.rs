@@ -1,15 +1,18 @@
 //! Apache Parquet tables.
 //!
-//! Specification: parquet-format 2. Written are plain pages without compression, which are read in place;
-//! compressed and dictionary-encoded pages of other writers are decoded.
+//! Specification: parquet-format 2. Plain pages without compression are read in place; compressed and encoded
+//! pages are decoded chunk by chunk.
 //!
 //! | file | content |
 //! |---|---|
 //! | `thrift` `wire` | encoding of the metadata; structures of the file |
-//! | `read` | leaf columns and the positions of their pages |
-//! | `levels` `rle` `decode` | missing values; decoding of pages |
+//! | `schema` `types` | leaf columns and their types |
+//! | `read` | positions of the pages of columns |
+//! | `rle` `encodings` `compression` | runs of values and of missing values; encodings of pages |
+//! | `stored` `decode` | plain values as elements; decoding of chunks |
 //! | `to_tree` `from_tree` | columns as a tree; a tree whose arrays have the same number of rows as a table |
 //! | `write` | writer of files |
+//! | `check` | decoding of all columns |
 //!
 //! ```
 //! use spile_core::{Dataset, OpenOptions, Source};
@@ -20,30 +23,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod check;
+mod compression;
 mod decode;
+mod encodings;
 mod from_tree;
-mod levels;
 mod read;
 mod rle;
+mod schema;
+mod stored;
 mod thrift;
 mod to_tree;
+mod types;
 mod wire;
 mod write;
 
-use std::path::Path;
-
-use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
-    Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::{Report, Severity};
-use spile_core::sink::Sink;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
-
-use to_tree::File;
 
 /// The format, for the registry.
 pub struct Parquet;
@@ -66,47 +63,15 @@ impl Format for Parquet {
     }
 
     fn probe(&self, head: Head<'_>) -> Score {
-        if head.bytes.starts_with(wire::MAGIC) { 100 } else { 0 }
+        let known = [wire::MAGIC, wire::ENCRYPTED];
+        if known.iter().any(|magic| head.bytes.starts_with(magic)) { 100 } else { 0 }
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        File::read(&source, &options.limits).map(|file| file.parsed(source))
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().writer(self).checker(self)
-    }
-}
-
-/// Codes of columns that are not supported.
-const UNSUPPORTED: [&str; 3] = ["parquet-006", "parquet-020", "parquet-021"];
-
-impl Checker for Parquet {
-    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::read(source, limits) {
-            Ok(file) => {
-                report.findings.clone_from(&file.warnings);
-                // Columns that are not supported may be valid.
-                for finding in report.findings.iter_mut().filter(|f| UNSUPPORTED.contains(&f.code))
-                {
-                    finding.severity = Severity::Warning;
-                }
-                file.columns.verify(source, limits, &mut report)?;
-            }
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
-    }
-}
-
-impl FormatWriter for Parquet {
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink)?;
-        Ok(Vec::new())
     }
 }

@@ -1,17 +1,25 @@
 //! Leaf columns: positions of their pages, and which rows have values.
 
+use std::ops::Range;
+
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{Codec as _, Extent, Extents};
+use spile_core::layout::{Extent, Extents, Linear};
 use spile_core::limits::{Budget, Limits};
 use spile_core::report::Report;
 use spile_core::source::Source;
 
-use crate::decode::{Compression, Encoded};
-use crate::levels;
+use crate::compression::Compression;
+use crate::decode::{Encoded, Survey};
+use crate::rle;
+use crate::schema;
+use crate::stored::Stored;
 use crate::thrift::{self, Struct};
+use crate::types::{Type, column_type};
+use crate::wire::{self, PLAIN, RLE};
 
-use crate::wire::{self, BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
+/// Codes of the encodings that are read.
+const ENCODINGS: [i64; 9] = [0, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /// Memory charged for a column: schema, leaf, tree node.
 const COLUMN: u64 = 1 << 10;
@@ -35,87 +43,86 @@ pub(crate) struct Leaf {
     pub(crate) runs: Vec<(u64, bool)>,
     /// Byte ranges of the column chunks.
     pub(crate) chunks: Vec<Extent>,
+    /// Attributes of the array.
+    pub(crate) attrs: Vec<(&'static str, String)>,
+    /// Scaling of decimal numbers.
+    pub(crate) map: Option<Linear>,
+    /// Whether the stored number [`missing_number`](crate::types::missing_number) means missing.
+    pub(crate) gaps: bool,
+    /// What the element type does not keep.
+    warning: Option<String>,
+    /// Definition level of rows with a value.
+    levels: u32,
+    /// Byte arrays that are not annotated as strings.
+    binary: bool,
 }
 
 pub(crate) fn missing(field: &str, at: u64) -> Error {
     Error::malformed("parquet-003", format!("missing or invalid {field}")).at(at)
 }
 
-/// A column of the root of the schema.
-struct TopLevel<'a> {
-    schema: &'a Struct,
-    /// Number of its first leaf.
-    leaf: usize,
-    nested: bool,
-}
-
-/// Top-level columns of a schema, whose elements are in depth-first order.
-fn top_level<'a>(schema: &[&'a Struct]) -> Vec<TopLevel<'a>> {
-    let mut columns = Vec::new();
-    // Number of children that are still to come, for each group around the current element.
-    let mut groups: Vec<u64> = Vec::new();
-    let mut leaf = 0;
-    for schema in schema.iter().skip(1).copied() {
-        let children = schema.size(5).unwrap_or(0);
-        while groups.last() == Some(&0) {
-            groups.pop();
-        }
-        match groups.last_mut() {
-            Some(left) => *left -= 1,
-            None => columns.push(TopLevel { schema, leaf, nested: children > 0 }),
-        }
-        if children > 0 {
-            groups.push(children);
-        } else {
-            leaf += 1;
-        }
-    }
-    columns
+/// The footer of a file.
+pub(crate) struct Footer<'a> {
+    pub(crate) content: &'a Struct,
+    /// Its offset.
+    pub(crate) start: u64,
+    pub(crate) rows: u64,
+    /// Whether the table has frames, in which columns may be missing.
+    pub(crate) framed: bool,
 }
 
 /// Reads the columns of a file. A column that cannot be read is reported, and the others are read. Fails with
 /// the first error if none can be read.
-pub(crate) fn columns(
+pub(crate) fn read_columns(
     source: &Source,
-    footer: &Struct,
-    start: u64,
-    rows: u64,
+    footer: &Footer<'_>,
     limits: &Limits,
     report: &mut Report,
 ) -> Result<Vec<Leaf>> {
+    let (content, start) = (footer.content, footer.start);
     let groups: Vec<Vec<&Struct>> =
-        structs(footer.list(4)).iter().map(|group| structs(group.list(1))).collect();
+        structs(content.list(4)).iter().map(|group| structs(group.list(1))).collect();
     let mut memory = Budget::new(limits);
     let (mut leaves, mut errors) = (Vec::new(), Vec::new());
-    for column in top_level(&structs(footer.list(2))) {
-        memory.charge(COLUMN, "the columns")?;
-        let TopLevel { schema, leaf, nested } = column;
-        let name = schema.text(4).unwrap_or_default();
-        let object = format!("\"{name}\"");
-        let reason = match column_type(schema) {
-            _ if nested => "nested columns are not supported".into(),
-            _ if schema.int(3) == Some(2) => "repeated columns are not supported".into(),
-            Some((dtype, stored)) => {
-                let chunks = groups.iter().map(|group| group.get(leaf)?.inner(3));
-                let chunks: Option<Vec<&Struct>> = chunks.collect();
-                let read =
-                    chunks.ok_or_else(|| missing("column chunk", start)).and_then(|chunks| {
-                        let optional = schema.int(3) == Some(1);
-                        let leaf = Leaf::new(name, dtype, stored);
-                        leaf.read(source, &chunks, optional, start, rows, &mut memory)
-                    });
-                match read {
-                    Ok(leaf) => leaves.push(leaf),
-                    Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => {
-                        return Err(e);
-                    }
-                    Err(e) => errors.push(e.in_object(object).at(start)),
-                }
+    for field in schema::fields(&structs(content.list(2))) {
+        memory.charge(COLUMN.saturating_add(field.path.len() as u64), "the columns")?;
+        let object = format!("\"{}\"", field.path);
+        let own = match (field.problem, column_type(field.schema)) {
+            (Some(problem), _) => Err(problem.to_string()),
+            (None, Err(name)) => Err(format!("type {name} is not supported")),
+            (None, Ok(own)) => Ok(own),
+        };
+        let own = match own {
+            Ok(own) => own,
+            Err(reason) => {
+                report.error("parquet-020", reason).in_object(object).at(start);
                 continue;
             }
-            None => format!("type {} is not supported", wire::type_name(schema)),
         };
-        report.error("parquet-020", reason).in_object(object).at(start);
+        let chunks = groups.iter().map(|group| {
+            let chunk = group.get(field.leaf).ok_or_else(|| missing("column chunk", start))?;
+            if chunk.get(8).is_some() {
+                let message = "encrypted columns are not supported";
+                return Err(Error::unsupported("parquet-006", message));
+            }
+            chunk.inner(3).ok_or_else(|| missing("column chunk", start))
+        });
+        let read = chunks.collect::<Result<Vec<&Struct>>>().and_then(|chunks| {
+            let leaf = Leaf::new(field.path, own, field.levels);
+            leaf.read(source, &chunks, footer, &mut memory)
+        });
+        match read {
+            Ok(leaf) => {
+                if let Some(warning) = &leaf.warning {
+                    let code =
+                        if warning.starts_with("missing") { "parquet-021" } else { "parquet-020" };
+                    report.warn(code, warning.clone()).in_object(object).at(start);
+                }
+                leaves.push(leaf);
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
+            Err(e) => errors.push(e.in_object(object).at(start)),
+        }
     }
     if leaves.is_empty() && !errors.is_empty() {
         return Err(errors.swap_remove(0));
@@ -142,11 +149,6 @@ pub(crate) fn structs(list: &[thrift::Value]) -> Vec<&Struct> {
         .collect()
 }
 
-fn column_type(schema: &Struct) -> Option<(DType, Stored)> {
-    let dtype = wire::column_type(schema)?;
-    Some((dtype, Stored::of(dtype)?))
-}
-
 /// Offset, size in bytes and number of rows of a chunk. Fails if it overlaps the metadata, which begin at `end`.
 fn chunk_range(meta: &Struct, end: u64) -> Result<(u64, u64, u64)> {
     let found = meta.size(9).zip(meta.size(7)).zip(meta.size(5));
@@ -162,9 +164,25 @@ fn chunk_range(meta: &Struct, end: u64) -> Result<(u64, u64, u64)> {
 }
 
 impl Leaf {
-    fn new(name: String, dtype: DType, stored: Stored) -> Self {
+    fn new(name: String, own: Type, levels: u32) -> Self {
+        let Type { dtype, stored, attrs, map, warning, binary } = own;
         let (pages, runs, chunks) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name, dtype, stored, pages, encoded: None, runs, chunks }
+        let (encoded, gaps) = (None, false);
+        Self {
+            name,
+            dtype,
+            stored,
+            pages,
+            encoded,
+            runs,
+            chunks,
+            attrs,
+            map,
+            gaps,
+            warning,
+            levels,
+            binary,
+        }
     }
 
     /// Finds the pages of all chunks: plain pages that are read in place, or chunks to be decoded.
@@ -172,31 +190,95 @@ impl Leaf {
         mut self,
         source: &Source,
         chunks: &[&Struct],
-        optional: bool,
-        end: u64,
-        rows: u64,
+        footer: &Footer<'_>,
         memory: &mut Budget,
     ) -> Result<Self> {
-        let plain = chunks
-            .iter()
-            .try_for_each(|meta| self.plain_chunk(source, meta, optional, end, memory));
+        let end = footer.start;
+        // Chunks of empty tables need not have pages.
+        let chunks: Vec<&Struct> =
+            chunks.iter().filter(|meta| meta.int(5) != Some(0)).copied().collect();
+        let mut plain =
+            chunks.iter().try_for_each(|meta| self.plain_chunk(source, meta, end, memory));
+        if plain.is_ok() && !self.is_full() && !footer.framed {
+            plain = Err(Error::unsupported("parquet-021", "missing values"));
+        }
         match plain {
             Err(e) if e.kind() == ErrorKind::Unsupported => {
                 (self.pages, self.runs, self.chunks) = (Vec::new(), Vec::new(), Vec::new());
                 let mut chunks = chunks.iter();
-                chunks.try_for_each(|meta| self.encoded_chunk(meta, optional, end, memory))?;
+                chunks.try_for_each(|meta| self.encoded_chunk(meta, end, memory))?;
             }
             plain => plain?,
         }
         let counted: u64 = self.runs.iter().fold(0, |sum, (n, _)| sum.saturating_add(*n));
-        if counted != rows {
-            let message = format!("expected {rows} rows, found {counted}");
+        if counted != footer.rows {
+            let message = format!("expected {} rows, found {counted}", footer.rows);
             return Err(Error::malformed("parquet-005", message));
         }
-        if self.dtype.kind() == Kind::Text {
-            self.measure_strings(source, memory.limits())?;
-        }
+        self.survey(source, &chunks, memory.limits())?;
         Ok(self)
+    }
+
+    /// Finds the number of missing values and the lengths of byte arrays, which requires reading them all unless
+    /// the metadata have the former and there are none of the latter.
+    fn survey(&mut self, source: &Source, chunks: &[&Struct], limits: &Limits) -> Result<()> {
+        let mut known = chunks.iter().map(|meta| {
+            let statistics = meta.inner(12);
+            if self.levels == 0 { Some(0) } else { statistics.and_then(|own| own.size(3)) }
+        });
+        let known: Option<u64> = known.try_fold(0_u64, |sum, n| Some(sum.saturating_add(n?)));
+        let mut survey = Survey { missing: known.unwrap_or(0), ..Survey::default() };
+        let variable = self.stored == Stored::ByteArrays && self.dtype.kind() == Kind::Text;
+        let mut found = Survey::default();
+        for (page, count) in &self.pages {
+            if !variable && (self.encoded.is_none() || known.is_some()) {
+                break;
+            }
+            limits.allow(page.len, "a column chunk")?;
+            let bytes = source.read_vec(page.offset, page.len)?;
+            match &self.encoded {
+                Some(encoded) => {
+                    encoded.survey(&bytes, &mut found).map_err(|e| e.at(page.offset))?;
+                }
+                None => found.measure(&bytes, *count).ok_or_else(|| {
+                    Error::malformed("parquet-005", "string exceeds its page").at(page.offset)
+                })?,
+            }
+        }
+        survey.missing = survey.missing.max(found.missing);
+        if variable {
+            self.set_length(&found)?;
+        }
+        if let Some(encoded) = &mut self.encoded {
+            let own = Type {
+                dtype: self.dtype,
+                stored: self.stored,
+                attrs: Vec::new(),
+                map: None,
+                warning: self.warning.take(),
+                binary: false,
+            };
+            let own = if survey.missing > 0 { own.with_missing() } else { own };
+            (self.dtype, self.stored, self.warning) = (own.dtype, own.stored, own.warning);
+            self.gaps = survey.missing > 0;
+            (encoded.dtype, encoded.stored, encoded.gaps) = (self.dtype, self.stored, self.gaps);
+        }
+        Ok(())
+    }
+
+    /// Sets the type of byte arrays: strings of the greatest length, or bytes.
+    fn set_length(&mut self, found: &Survey) -> Result<()> {
+        let (least, most) = found.lengths.unwrap_or((0, 0));
+        let size = u32::try_from(most.max(self.dtype.size()).max(1)).unwrap_or(u32::MAX);
+        if self.binary && least == most && most > 0 {
+            self.dtype = DType::opaque(size);
+        } else if found.zero {
+            let message = "values of different lengths that end with zero bytes are not supported";
+            return Err(Error::unsupported("parquet-020", message));
+        } else {
+            self.dtype = DType::text(size);
+        }
+        Ok(())
     }
 
     /// Adds the pages of a chunk of plain values. Fails with `Unsupported` for other chunks.
@@ -204,7 +286,6 @@ impl Leaf {
         &mut self,
         source: &Source,
         meta: &Struct,
-        optional: bool,
         end: u64,
         memory: &mut Budget,
     ) -> Result<()> {
@@ -228,20 +309,21 @@ impl Leaf {
             let values = data.size(1).filter(|n| *n > 0 && *n <= count - seen);
             let values =
                 values.ok_or_else(|| invalid("number of values of a page exceeds its chunk"))?;
-            if data.int(2) != Some(PLAIN) || (optional && data.int(3) != Some(RLE)) {
+            if data.int(2) != Some(PLAIN) || (self.levels > 0 && data.int(3) != Some(RLE)) {
                 return Err(Error::unsupported("parquet-006", "not a plain page").at(at));
             }
             let (mut offset, mut defined) = (at + len, values);
-            if optional {
-                let (len, runs) = levels::read(source, offset, next, values, memory.limits())?;
+            if self.levels > 0 {
+                let range = offset..next;
+                let (len, runs) = read_levels(source, range, values, self.levels, memory.limits())?;
                 defined = runs.iter().filter(|(_, defined)| *defined).map(|(n, _)| n).sum();
                 offset += len;
                 memory.charge(runs.len() as u64 * RUN, "the runs of missing values")?;
-                for run in runs {
-                    self.run(run);
+                for (count, defined) in runs {
+                    rle::push_run(&mut self.runs, count, defined);
                 }
             } else {
-                self.run((values, true));
+                rle::push_run(&mut self.runs, values, true);
             }
             memory.charge(PAGE, "the pages")?;
             self.page(Extent { offset, len: next - offset }, defined)?;
@@ -251,23 +333,11 @@ impl Leaf {
     }
 
     /// Adds a chunk that has to be decoded.
-    fn encoded_chunk(
-        &mut self,
-        meta: &Struct,
-        optional: bool,
-        end: u64,
-        memory: &mut Budget,
-    ) -> Result<()> {
+    fn encoded_chunk(&mut self, meta: &Struct, end: u64, memory: &mut Budget) -> Result<()> {
         let (first, size, count) = chunk_range(meta, end)?;
-        let compression = Compression::of(meta.int(4)).ok_or_else(|| {
-            let codec = meta.int(4).map_or("none".into(), |codec| codec.to_string());
-            Error::unsupported("parquet-006", format!("compression codec {codec} is not supported"))
-                .at(first)
-                .hint("supported are snappy, gzip, zstd and lz4 (raw)")
-        })?;
-        let known = [PLAIN, OLD_DICTIONARY, RLE, BIT_PACKED, DICTIONARY];
+        let compression = Compression::new(meta.int(4)).map_err(|e| e.at(first))?;
         let encodings = meta.list(2).iter().map(thrift::Value::int);
-        if let Some(other) = encodings.flatten().find(|encoding| !known.contains(encoding)) {
+        if let Some(other) = encodings.flatten().find(|encoding| !ENCODINGS.contains(encoding)) {
             let message = format!("encoding {other} is not supported");
             return Err(Error::unsupported("parquet-006", message).at(first));
         }
@@ -275,16 +345,16 @@ impl Leaf {
             dtype: self.dtype,
             stored: self.stored,
             compression,
-            optional,
+            levels: self.levels,
+            gaps: false,
             limits: *memory.limits(),
         };
-        if self.encoded.get_or_insert(encoded).compression != compression {
+        if *self.encoded.get_or_insert_with(|| encoded.clone()) != encoded {
             let message = "chunks with different compression codecs are not supported";
             return Err(Error::unsupported("parquet-006", message).at(first));
         }
-        // A missing float is NaN, as in pandas.
-        let missing = meta.inner(12).and_then(|statistics| statistics.int(3)).unwrap_or(0) > 0;
-        self.run((count, !missing || self.dtype.kind() == Kind::Float));
+        // Rows without a value become elements that mean missing.
+        rle::push_run(&mut self.runs, count, true);
         memory.charge(PAGE, "the column chunks")?;
         let bytes = Extent { offset: first, len: size };
         self.chunks.push(bytes);
@@ -292,20 +362,14 @@ impl Leaf {
         Ok(())
     }
 
-    fn run(&mut self, (count, defined): (u64, bool)) {
-        match self.runs.last_mut() {
-            Some((n, own)) if *own == defined => *n = n.saturating_add(count),
-            _ => self.runs.push((count, defined)),
-        }
-    }
-
     /// Adds the values of a plain page. Fails if the page is too short.
     fn page(&mut self, mut bytes: Extent, count: u64) -> Result<()> {
         let needed = match self.stored {
-            Stored::Plain => count.checked_mul(self.dtype.size() as u64),
-            Stored::Wide => count.checked_mul(4),
-            Stored::Bits => Some(count.div_ceil(8)),
-            Stored::ByteArrays => Some(bytes.len),
+            Stored::Bits | Stored::FloatBits => Some(count.div_ceil(8)),
+            stored => match stored.width(self.dtype) {
+                Some(width) => count.checked_mul(width as u64),
+                None => Some(bytes.len),
+            },
         };
         let needed = needed.filter(|needed| *needed <= bytes.len).ok_or_else(|| {
             let message = format!("page of {} bytes is too short for {count} values", bytes.len);
@@ -313,47 +377,6 @@ impl Leaf {
         })?;
         bytes.len = needed;
         self.pages.push((bytes, count));
-        Ok(())
-    }
-
-    /// Sets the type to the length of the longest string, which requires reading them all.
-    fn measure_strings(&mut self, source: &Source, limits: &Limits) -> Result<()> {
-        let mut longest = self.dtype.size().max(1);
-        for (page, count) in &self.pages {
-            limits.allow(page.len, "a page of strings")?;
-            let bytes = source.read_vec(page.offset, page.len)?;
-            if let Some(encoded) = &self.encoded {
-                let own = encoded.longest(&bytes).map_err(|e| e.at(page.offset))?;
-                longest = longest.max(own);
-                continue;
-            }
-            let mut rest = &bytes[..];
-            for _ in 0..*count {
-                let (text, after) = wire::next_byte_array(rest).ok_or_else(|| {
-                    Error::malformed("parquet-005", "string exceeds its page").at(page.offset)
-                })?;
-                longest = longest.max(text.len());
-                rest = after;
-            }
-        }
-        self.dtype = DType::text(u32::try_from(longest).unwrap_or(u32::MAX));
-        if let Some(encoded) = &mut self.encoded {
-            encoded.dtype = self.dtype;
-        }
-        Ok(())
-    }
-
-    /// Decodes every chunk that is not plain, and discards the values.
-    pub(crate) fn verify(&self, source: &Source, limits: &Limits) -> Result<()> {
-        let Some(encoded) = &self.encoded else { return Ok(()) };
-        for (chunk, count) in &self.pages {
-            let named = |e: Error| e.in_object(format!("\"{}\"", self.name)).at(chunk.offset);
-            limits.allow(chunk.len, "a chunk of a column").map_err(named)?;
-            let stored = source.read_vec(chunk.offset, chunk.len)?;
-            let size = count.saturating_mul(self.dtype.size() as u64);
-            let mut values = vec![0; limits.allow(size, "a chunk of a column").map_err(named)?];
-            encoded.decode(&stored, &mut values).map_err(named)?;
-        }
         Ok(())
     }
 
@@ -366,4 +389,31 @@ impl Leaf {
     pub(crate) fn is_full(&self) -> bool {
         self.runs.iter().all(|(_, defined)| *defined)
     }
+}
+
+/// Reads the definition levels of `values` rows at `offset`. Returns their length in bytes, and runs of rows with and
+/// without a value.
+fn read_levels(
+    source: &Source,
+    Range { start: offset, end }: Range<u64>,
+    values: u64,
+    most: u32,
+    limits: &Limits,
+) -> Result<(u64, Vec<(u64, bool)>)> {
+    let bad = |what: &str| Error::malformed("parquet-005", what.to_string()).at(offset);
+    let short = || bad("definition levels exceed the page");
+    if end - offset < 4 {
+        return Err(short());
+    }
+    let mut len = [0; 4];
+    source.read_exact_at(offset, &mut len)?;
+    let len = u64::from(u32::from_le_bytes(len));
+    if len > end - offset - 4 {
+        return Err(short());
+    }
+    limits.allow(len.saturating_mul(8 * 16), "the definition levels")?;
+    let bytes = source.read_vec(offset + 4, len)?;
+    let runs =
+        rle::decode_levels(&bytes, values, most).ok_or_else(|| bad("invalid definition levels"))?;
+    Ok((len + 4, runs))
 }

@@ -57,6 +57,28 @@ fn unpack(group: &[u8], first: u32, width: u32) -> u32 {
     (all >> (first % 8) & ((1 << width) - 1)) as u32
 }
 
+/// Decodes definition levels of up to `most`, the level of rows with a value, into runs of rows with (`true`) and
+/// without a value. `None` if they are invalid.
+pub(crate) fn decode_levels(bytes: &[u8], values: u64, most: u32) -> Option<Vec<(u64, bool)>> {
+    let mut runs: Vec<(u64, bool)> = Vec::new();
+    decode(bytes, u32::BITS - most.leading_zeros(), values, |level, count| {
+        if level > most {
+            return None;
+        }
+        push_run(&mut runs, count, level == most);
+        Some(())
+    })?;
+    Some(runs)
+}
+
+/// Appends `count` rows with or without a value to runs of rows.
+pub(crate) fn push_run(runs: &mut Vec<(u64, bool)>, count: u64, defined: bool) {
+    match runs.last_mut() {
+        Some((rows, own)) if *own == defined => *rows = rows.saturating_add(count),
+        _ => runs.push((count, defined)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +106,20 @@ mod tests {
             [(&[][..], 1), (&[6], 1), (&[0, 1], 1), (&[1], 1), (&[3], 1), (&[6, 1], 33)]
         {
             assert_eq!(numbers(bytes, width, 5), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn adjacent_runs_are_merged() {
+        assert_eq!(decode_levels(&[6, 1], 3, 1), Some(vec![(3, true)]));
+        assert_eq!(decode_levels(&[6, 1, 4, 0], 5, 1), Some(vec![(3, true), (2, false)]));
+        assert_eq!(decode_levels(&[3, 0b0000_0111], 5, 1), Some(vec![(3, true), (2, false)]));
+        assert_eq!(decode_levels(&[4, 1, 3, 0b1], 5, 1), Some(vec![(3, true), (2, false)]));
+        // Values in optional groups.
+        assert_eq!(decode_levels(&[6, 2, 4, 1], 5, 2), Some(vec![(3, true), (2, false)]));
+        assert_eq!(decode_levels(&[6, 3, 4, 1], 5, 2), None);
+        for bad in [&[][..], &[6], &[0, 1], &[6, 2], &[3]] {
+            assert_eq!(decode_levels(bad, 5, 1), None, "{bad:?}");
         }
     }
 }

@@ -270,7 +270,8 @@ fn write_value(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn unsigned(mut n: u64, out: &mut Vec<u8>) {
+/// Appends an integer of variable length, seven bits per byte.
+pub(crate) fn unsigned(mut n: u64, out: &mut Vec<u8>) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;

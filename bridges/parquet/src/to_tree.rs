@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::frames::{FrameCell, FrameTable, Moments};
 use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
 use spile_core::limits::Limits;
@@ -13,14 +13,16 @@ use spile_core::metadata::StoredMetadata;
 use spile_core::read::Axes;
 use spile_core::report::{Finding, Report};
 use spile_core::select::Selection;
-use spile_core::semantics::{Role, Semantics};
+use spile_core::semantics::Role;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, Tree};
 
-use crate::read::{Leaf, columns, missing, value_of};
-use crate::wire::{self, Stored};
-use crate::write::{DESCRIPTION, FRAMES, RESERVED};
+use crate::read::{Footer, Leaf, missing, read_columns, value_of};
+use crate::stored::Stored;
+use crate::types::missing_number;
+use crate::wire;
+use crate::write::{COORDINATES, DESCRIPTION, FRAMES, RESERVED};
 
 /// Follows the name of a column that ends with an index and is an array by itself.
 pub(crate) const EMPTY_INDEX: &str = "[]";
@@ -36,7 +38,7 @@ pub(crate) struct File {
 
 /// The leaf columns of a file.
 pub(crate) struct Columns {
-    leaves: Vec<Leaf>,
+    pub(crate) leaves: Vec<Leaf>,
     rows: u64,
     /// Offset of the footer.
     footer: u64,
@@ -47,8 +49,14 @@ impl File {
         let (footer, start) = wire::read_footer(source, limits)?;
         let rows = footer.size(3).ok_or_else(|| missing("number of rows", start))?;
         let mut report = Report::default();
-        let leaves = columns(source, &footer, start, rows, limits, &mut report)?;
-        let mut plain = Plain { leaves: &leaves, rows, frames: None, tree: Tree::new(limits) };
+        let framed = value_of(&footer, FRAMES).is_some();
+        let columns = Footer { content: &footer, start, rows, framed };
+        let leaves = read_columns(source, &columns, limits, &mut report)?;
+        // The stored metadata have the coordinates of the rows.
+        let names = value_of(&footer, COORDINATES).unwrap_or_default();
+        let is_coordinate = |leaf: &&Leaf| names.lines().any(|name| name == leaf.name);
+        let arrays = &leaves[leaves.iter().take_while(is_coordinate).count()..];
+        let mut plain = Plain { leaves: arrays, rows, frames: None, tree: Tree::new(limits) };
         if let Some(count) = value_of(&footer, FRAMES).and_then(|count| count.parse().ok()) {
             plain.frames(source, count)?;
         }
@@ -59,17 +67,18 @@ impl File {
         let columns = Columns { leaves, rows, footer: start };
         Ok(Self { columns, tree, creator, warnings, metadata })
     }
+}
 
-    pub(crate) fn parsed(self, source: Source) -> Parsed {
-        let summary = Attrs::from([
-            ("rows", self.columns.rows.into()),
-            ("columns", (self.columns.leaves.len() as u64).into()),
-            ("written by", self.creator.into()),
-        ]);
-        let parsed = Parsed::new(source, self.tree).with_summary(summary);
-        let parsed = parsed.with_warnings(self.warnings).with_metadata(self.metadata);
-        parsed.with_native(self.columns)
-    }
+/// Reads the metadata and the tree of the columns.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let File { columns, tree, creator, warnings, metadata } = File::read(&source, &options.limits)?;
+    let summary = Attrs::from([
+        ("rows", columns.rows.into()),
+        ("columns", (columns.leaves.len() as u64).into()),
+        ("written by", creator.into()),
+    ]);
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(warnings);
+    Ok(parsed.with_metadata(metadata).with_native(columns))
 }
 
 /// The tree without the stored metadata.
@@ -155,7 +164,7 @@ impl Plain<'_> {
                 }
                 None => None,
             };
-            let Some(desc) = desc else {
+            let Some(mut desc) = desc else {
                 let message = format!("missing values in a column of {}", first.dtype);
                 let error = Error::unsupported("parquet-021", message);
                 report.absorb(error.in_object(format!("\"{path}\"")))?;
@@ -164,8 +173,11 @@ impl Plain<'_> {
             let path = path.trim_start_matches('/');
             let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
             let parent = self.tree.node_at(group)?;
-            let desc = desc.with_semantics(Semantics::role(Role::Table));
-            self.tree.add_array(parent, name, desc)?;
+            desc.semantics_mut().role = Role::Table;
+            let id = self.tree.add_array(parent, name, desc)?;
+            for (name, value) in &first.attrs {
+                self.tree.push_attr(id, name, value.as_str())?;
+            }
         }
         Ok(self.tree)
     }
@@ -227,7 +239,12 @@ fn describe(own: &[&Leaf], tail: &[u64], rows: u64) -> Result<ArrayDesc> {
         None => codec(dtype, stored),
     };
     let layout = layout(pages, dtype, codec, order)?;
-    Ok(ArrayDesc::new(dtype, shape, layout))
+    let mut desc = ArrayDesc::new(dtype, shape, layout);
+    desc.map = own[0].map;
+    if let Some(number) = missing_number(dtype).filter(|_| own[0].gaps) {
+        desc.semantics_mut().missing.values.push(number);
+    }
+    Ok(desc)
 }
 
 /// The layout of consecutive pages.
@@ -313,7 +330,7 @@ impl FrameTable for Cells {
         let Some((first, rows)) = self.frames.get(frame as usize).copied().flatten() else {
             return Ok(None);
         };
-        let size = if self.stored == Stored::Plain { self.dtype.size() as u64 } else { 4 };
+        let size = self.stored.width(self.dtype).unwrap_or(1) as u64;
         let parts = self.columns.iter().flat_map(|column| column.pieces(first * size, rows * size));
         let parts: Vec<(Extent, u64)> =
             parts.filter(|part| part.len > 0).map(|part| (part, part.len / size)).collect();
@@ -340,51 +357,33 @@ impl Codec for Page {
     }
 }
 
-impl Columns {
-    /// Decodes all columns that are not plain and reports errors.
-    pub(crate) fn verify(
-        &self,
-        source: &Source,
-        limits: &Limits,
-        report: &mut Report,
-    ) -> Result<()> {
-        for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
-            if let Err(error) = leaf.verify(source, limits) {
-                report.absorb(error)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 impl Native for Columns {
     fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let mut chunks: Vec<(&Extent, &str)> = self
-            .leaves
-            .iter()
-            .flat_map(|leaf| leaf.chunks.iter().map(move |chunk| (chunk, leaf.name.as_str())))
-            .collect();
-        chunks.sort_by_key(|(chunk, _)| chunk.offset);
-        let mut at = 0;
-        let mut emit = |from: u64, to: u64, kind, name: &str| {
-            let region = |offset: u64, end: u64, kind, name: &str| {
-                let (len, name, value) = (end - offset, name.into(), String::new());
-                Region { offset, len, kind, name, value }
-            };
-            if from >= at && to > from {
-                if from > at {
-                    each(region(at, from, RegionKind::Unknown, "not read"))?;
-                }
-                each(region(from, to, kind, name))?;
-                at = to;
-            }
-            Ok(())
-        };
-        emit(0, 4, RegionKind::Header, "magic")?;
-        for (chunk, name) in chunks {
-            emit(chunk.offset, chunk.offset + chunk.len, RegionKind::Data, name)?;
+        let mut all = vec![(0, 4, RegionKind::Header, "magic")];
+        for leaf in &self.leaves {
+            let chunks = leaf.chunks.iter();
+            all.extend(
+                chunks.map(|c| (c.offset, c.offset + c.len, RegionKind::Data, &leaf.name[..])),
+            );
         }
-        emit(self.footer, dataset.source().len(), RegionKind::Header, "metadata")
+        all.push((self.footer, dataset.source().len(), RegionKind::Header, "metadata"));
+        all.sort_by_key(|(offset, ..)| *offset);
+        let mut at = 0;
+        for region in all {
+            let (offset, end, ..) = region;
+            if offset < at || end <= offset {
+                continue;
+            }
+            for (offset, end, kind, name) in [(at, offset, RegionKind::Unknown, "not read"), region]
+            {
+                if end > offset {
+                    let (len, name, value) = (end - offset, name.into(), String::new());
+                    each(Region { offset, len, kind, name, value })?;
+                }
+            }
+            at = end;
+        }
+        Ok(())
     }
 
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
@@ -407,7 +406,7 @@ mod tests {
     use crate::thrift::{self, Struct, Value as Field};
     use crate::wire::{MAGIC, page_header};
     use spile_core::error::ErrorKind;
-    use spile_core::format::{Checker as _, OpenOptions};
+    use spile_core::format::Checker as _;
 
     /// A file with three rows: `x` and `y` of float64 around columns that cannot be read.
     fn file() -> Vec<u8> {
@@ -421,8 +420,8 @@ mod tests {
         let schema = [
             Struct::default().with(4, "schema".into()).with(5, Field::Short(7)),
             leaf("x", 5, None),
-            leaf("when", 2, Some(10)),
-            element("pos").with(5, Field::Short(2)),
+            leaf("span", 7, Some(21)),
+            element("list").with(5, Field::Short(2)).with(6, Field::Short(3)),
             leaf("a", 5, None),
             element("b").with(5, Field::Short(1)),
             leaf("c", 5, None),
@@ -469,13 +468,14 @@ mod tests {
                 .collect()
         };
         let expected = |severity: &'static str| {
-            let names = ["\"when\"", "\"pos\"", "\"price\"", "\"tags\""];
+            let names = ["\"span\"", "\"list\"", "\"price\"", "\"tags\""];
             let mut all = names.map(|name| (name.to_string(), severity, "parquet-020")).to_vec();
             all.push(("\"cut\"".to_string(), "error", "parquet-005"));
             all
         };
         assert_eq!(found(file.warnings()), expected("error"));
-        assert_eq!(file.warnings()[0].message, "type TIMESTAMP is not supported");
+        assert_eq!(file.warnings()[0].message, "type INTERVAL is not supported");
+        assert_eq!(file.warnings()[1].message, "columns of lists are not supported");
         // The columns that are not supported are valid.
         let report = Parquet.check(&source, &Limits::default(), false).unwrap();
         assert_eq!(found(&report.findings), expected("warning"));

@@ -8,17 +8,22 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_interchange::table::{Column, Piece, Table};
+use spile_interchange::table::{Column, Piece, RowCoordinate, Table};
 
+use crate::rle::push_run;
+use crate::stored::Stored;
 use crate::thrift::{self, Struct, Value};
 use crate::to_tree::{EMPTY_INDEX, ends_with_index};
-use crate::wire::{self, MAGIC, PLAIN, RLE, Stored};
+use crate::wire::{self, MAGIC, PLAIN, RLE};
 
 /// Key of the metadata of the tree.
 pub(crate) const DESCRIPTION: &str = "spile";
 
 /// Key of the number of frames.
 pub(crate) const FRAMES: &str = "spile.frames";
+
+/// Key of the names of the columns with coordinates of the rows, one per line.
+pub(crate) const COORDINATES: &str = "spile.coordinates";
 
 /// Names of the columns that describe frames.
 pub(crate) const RESERVED: [&str; 3] = ["frame", "step", "time"];
@@ -38,6 +43,7 @@ struct Leaf {
 
 pub(crate) struct File<'a> {
     table: &'a Table<'a>,
+    coordinates: Vec<RowCoordinate>,
     sink: &'a mut Sink,
     leaves: Vec<Leaf>,
     /// Rows of the current row group.
@@ -61,12 +67,16 @@ impl<'a> File<'a> {
                 }
             }
         }
+        let coordinates = table.row_coordinates();
+        for coordinate in &coordinates {
+            leaves.push(Leaf::new(coordinate.name.clone(), DType::F64, false));
+        }
         for column in &table.columns {
             for k in 0..column.count() {
                 leaves.push(Leaf::new(name(column, k), column.dtype, table.frames.is_some()));
             }
         }
-        Ok(Self { table, sink, leaves, rows: 0, written: 0, groups: Vec::new() })
+        Ok(Self { table, coordinates, sink, leaves, rows: 0, written: 0, groups: Vec::new() })
     }
 
     /// Number of rows that are not yet written.
@@ -87,10 +97,15 @@ impl<'a> File<'a> {
         for (leaf, value) in first.iter_mut().zip(own) {
             leaf.add(&value.repeat(piece.rows as usize), piece.rows, true);
         }
+        let mut leaves = arrays.iter_mut();
+        for (own, leaf) in self.coordinates.iter().zip(&mut leaves) {
+            let rows = piece.first..piece.first + piece.rows;
+            let points = rows.flat_map(|k| (own.start + k as f64 * own.step).to_le_bytes());
+            leaf.add(&points.collect::<Vec<u8>>(), piece.rows, true);
+        }
         let read = |column: &Column<'_>| self.table.rows(column, piece, Order::F);
         let read: Vec<Option<Vec<u8>>> =
             self.table.columns.par_iter().map(read).collect::<Result<_>>()?;
-        let mut leaves = arrays.iter_mut();
         for (column, bytes) in self.table.columns.iter().zip(read) {
             let part = piece.rows as usize * column.dtype.size();
             for k in 0..column.count() as usize {
@@ -143,6 +158,10 @@ impl<'a> File<'a> {
         if let Some(frames) = self.table.frames {
             pairs.push(pair(FRAMES, &frames.to_string()));
         }
+        if !self.coordinates.is_empty() {
+            let names: Vec<&str> = self.coordinates.iter().map(|own| &own.name[..]).collect();
+            pairs.push(pair(COORDINATES, &names.join("\n")));
+        }
         let footer = Struct::default()
             .with(1, Value::Short(1))
             .with(2, Value::List(schema.map(Value::Struct).collect()))
@@ -186,10 +205,7 @@ impl Leaf {
 
     fn add(&mut self, bytes: &[u8], rows: u64, defined: bool) {
         self.values.extend_from_slice(bytes);
-        match self.runs.last_mut() {
-            Some((count, own)) if *own == defined => *count += rows,
-            _ => self.runs.push((rows, defined)),
-        }
+        push_run(&mut self.runs, rows, defined);
     }
 
     /// Number of rows without a value.
@@ -204,12 +220,8 @@ impl Leaf {
             levels.extend([0; 4]);
             for (count, defined) in &self.runs {
                 // A run is twice its length, and its value.
-                let mut n = count << 1;
-                while n >= 0x80 {
-                    levels.push(n as u8 | 0x80);
-                    n >>= 7;
-                }
-                levels.extend([n as u8, u8::from(*defined)]);
+                thrift::unsigned(count << 1, &mut levels);
+                levels.push(u8::from(*defined));
             }
             let len = (levels.len() - 4) as u32;
             levels[..4].copy_from_slice(&len.to_le_bytes());

@@ -1,6 +1,7 @@
 //! `.pvd`: a collection of files with their times. It is written with a folder of the same name that has one file
 //! per frame.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -13,26 +14,40 @@ use spile_core::sink::{FolderSink, Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
 
-use crate::from_tree::{Kind, Snapshot, unsupported};
+use crate::from_tree::{Kind, Outcome, Snapshot, blocks, unsupported};
 use crate::xml::{Element, escape};
+use crate::{join, multiblock};
 
-/// Paths of the files of a collection. Fails if a file is not below its folder.
-fn files(source: &Source, root: &Element) -> Result<Vec<PathBuf>> {
+/// The path of a file of a collection. Fails if it is not below the folder of the collection.
+pub(crate) fn below(folder: &Path, name: &str, entry: &Element) -> Result<PathBuf> {
+    let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    // Prevents reading arbitrary files of the machine.
+    if name.is_empty() || !Path::new(name).components().all(inside) {
+        let message = format!("\"{name}\" is not a file below the folder of the collection");
+        return Err(entry.malformed(message));
+    }
+    Ok(folder.join(name))
+}
+
+/// Paths of the files of a collection, by time. Fails if a file is not below its folder.
+fn files(source: &Source, root: &Element) -> Result<Vec<Vec<PathBuf>>> {
     let list = root.child("Collection").ok_or_else(|| root.malformed("no element Collection"))?;
     let folder = source.path().and_then(Path::parent).unwrap_or(Path::new(""));
-    let mut files = Vec::new();
+    let mut files: Vec<(&str, Vec<PathBuf>)> = Vec::new();
     for entry in list.children.iter().filter(|child| child.name == "DataSet") {
-        let name = entry.attr("file").unwrap_or_default();
-        let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-        // Prevents reading arbitrary files of the machine.
-        if name.is_empty() || !Path::new(name).components().all(inside) {
-            return Err(entry.malformed(format!(
-                "\"{name}\" is not a file below the folder of the collection"
-            )));
+        let path = below(folder, entry.attr("file").unwrap_or_default(), entry)?;
+        let time = entry.attr("timestep").unwrap_or_default();
+        match files.last_mut() {
+            // Several parts of one time.
+            Some((last, parts))
+                if *last == time && entry.attr("part").is_some_and(|p| p != "0") =>
+            {
+                parts.push(path);
+            }
+            _ => files.push((time, vec![path])),
         }
-        files.push(folder.join(name));
     }
-    Ok(files)
+    Ok(files.into_iter().map(|(_, parts)| parts).collect())
 }
 
 /// Opens the files of a collection as one dataset.
@@ -42,24 +57,33 @@ pub(crate) fn open(
     root: &Element,
     options: &OpenOptions,
 ) -> Result<Parsed> {
-    let path = source.path().ok_or_else(|| {
-        let message = "a collection in memory has no folder with its files";
-        Error::unsupported("vtk-006", message).in_object("Collection").at(root.at)
-    })?;
+    let path = source
+        .path()
+        .ok_or_else(|| root.unsupported("a collection in memory has no folder with its files"))?;
     let files = files(source, root)?;
     // Nested collections could be cyclic.
-    let is_collection =
-        |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case("pvd"));
-    if files.is_empty() || files.iter().any(|file| is_collection(&file)) {
+    let ending = |file: &Path, ending: &str| {
+        file.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending))
+    };
+    if files.is_empty() || files.iter().flatten().any(|file| ending(file, "pvd")) {
         return Err(root.malformed("collection without data files"));
     }
-    series::open(format, path, &files, options)
+    if files.iter().any(|parts| parts.len() > 1) {
+        return Err(root.unsupported("several files at one time are not supported"));
+    }
+    let mut groups = Vec::new();
+    for path in files.into_iter().flatten() {
+        // A file of several files is followed by them.
+        let parts = join::parts(&path, options);
+        groups.push([path].into_iter().chain(parts).collect());
+    }
+    series::open_groups(format, path, &groups, options)
 }
 
 /// Reports missing files of a collection.
 pub(crate) fn check(source: &Source, root: &Element) -> Result<Report> {
     let mut report = Report::default();
-    for file in files(source, root)? {
+    for file in files(source, root)?.into_iter().flatten() {
         if source.path().is_some() && !file.is_file() {
             let name = file.display().to_string();
             report.error("vtk-012", "file of the collection does not exist").in_object(name);
@@ -68,56 +92,104 @@ pub(crate) fn check(source: &Source, root: &Element) -> Result<Report> {
     Ok(report)
 }
 
-/// The type of the files of a collection, and the frames. Fails if they are not in the order of their times.
-pub(crate) fn plan(content: &Dataset) -> Result<(Kind, Vec<Option<u64>>)> {
-    let first = Snapshot { content, frame: Some(0) };
-    let kind = first.suitable_kind().ok_or_else(|| unsupported("neither a grid nor points"))?;
-    let Some(axis) = content.tree().frames() else { return Ok((kind, vec![None])) };
-    content.limits().allow(axis.len().saturating_mul(16), "the frames")?;
-    // Files of a collection are ordered by time.
-    let mut last = (f64::NEG_INFINITY, None);
-    for frame in 0..axis.len() {
-        let now = (axis.time(frame)?.unwrap_or(f64::NEG_INFINITY), axis.step(frame)?);
-        if last.0.total_cmp(&now.0).then(last.1.cmp(&now.1)).is_gt() {
-            let message =
-                format!("the time of frame {frame} is before that of frame {}", frame - 1);
-            return Err(unsupported(message).hint(Hint::SelectFrames));
+/// The frames, and what is written in each. Fails if frames are not in the order of their times.
+fn plan(content: &Dataset) -> Result<(Form, Vec<Option<u64>>)> {
+    let mut frames = vec![None];
+    if let Some(axis) = content.tree().frames() {
+        content.limits().allow(axis.len().saturating_mul(16), "the frames")?;
+        // Files of a collection are ordered by time.
+        let mut last = (f64::NEG_INFINITY, None);
+        for frame in 0..axis.len() {
+            let now = (axis.time(frame)?.unwrap_or(f64::NEG_INFINITY), axis.step(frame)?);
+            if last.0.total_cmp(&now.0).then(last.1.cmp(&now.1)).is_gt() {
+                let message =
+                    format!("the time of frame {frame} is before that of frame {}", frame - 1);
+                return Err(unsupported(message).hint(Hint::SelectFrames));
+            }
+            last = now;
         }
-        last = now;
+        frames = (0..axis.len()).map(Some).collect();
     }
-    Ok((kind, (0..axis.len()).map(Some).collect()))
+    let mut form: Option<Form> = None;
+    for frame in &frames {
+        let found = blocks(Snapshot::new(content, *frame)?.tree());
+        let own = match &found[..] {
+            [] => continue,
+            [one] => Form::Single(one.kind),
+            _ => Form::Blocks,
+        };
+        match form {
+            None => form = Some(own),
+            Some(known) if known == own => {}
+            _ => form = Some(Form::Blocks),
+        }
+        if form == Some(Form::Blocks) {
+            break;
+        }
+    }
+    let form = form.ok_or_else(|| unsupported("neither a grid nor points"))?;
+    Ok((form, frames))
+}
+
+/// The files of the frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Each frame is one file.
+    Single(Kind),
+    /// Each frame is a multiblock file.
+    Blocks,
+}
+
+/// Adds what is written in each frame to `outcome`.
+pub(crate) fn outcome(content: &Dataset, outcome: &mut Outcome) -> Result<()> {
+    let (form, frames) = plan(content)?;
+    for frame in frames {
+        let snapshot = Snapshot::new(content, frame)?;
+        match form {
+            Form::Single(kind) => outcome.add(&snapshot, [&snapshot.plan(kind)?].into_iter()),
+            Form::Blocks => outcome.add(&snapshot, multiblock::plan_some(&snapshot)?.plans()),
+        }
+    }
+    Ok(())
 }
 
 /// Writes every frame as a file, and the collection.
-pub(crate) fn write(content: &Dataset, sink: &Sink) -> Result<()> {
-    let path = sink.path();
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames");
-    let folder = path.with_file_name(stem);
-    let (kind, frames) = plan(content)?;
+pub(crate) fn write(content: &Dataset, sink: &mut Sink) -> Result<()> {
+    let (folder, stem) = folder(sink.path())?;
+    let (form, frames) = plan(content)?;
     let axis = content.tree().frames();
-    // Replacing the collection replaces its files, and nothing else.
-    let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
-    if overwrite == Overwrite::Replace && folder.is_dir() {
-        require_pieces(&folder, stem)?;
-    }
-    let pieces = FolderSink::create(&folder, overwrite)?;
     let mut list = String::from(
         "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" \
          byte_order=\"LittleEndian\">\n  <Collection>\n",
     );
     let digits = frames.len().saturating_sub(1).to_string().len().max(4);
     for (number, frame) in frames.into_iter().enumerate() {
-        let name = format!("{stem}_{number:0digits$}.{}", kind.ending());
-        Snapshot { content, frame }.write(kind, &pieces.file(&name)?)?;
+        let mut snapshot = Snapshot::new(content, frame)?;
+        let name = format!("{stem}_{number:0digits$}");
+        let ending = match form {
+            Form::Single(kind) => kind.ending(),
+            Form::Blocks => "vtm",
+        };
+        let file = format!("{name}.{ending}");
+        let target = folder.file(&file)?;
+        match form {
+            Form::Single(kind) => snapshot.write(kind, &target)?,
+            Form::Blocks => {
+                snapshot.with_paths = true;
+                let plan = multiblock::plan_some(&snapshot)?;
+                let prefix = format!("{name}/");
+                multiblock::write_files(&snapshot, &plan, &folder, &prefix, &name, &target)?;
+            }
+        }
         let time = match axis.zip(frame) {
             Some((axis, frame)) => match (axis.time(frame)?, axis.step(frame)?) {
                 (Some(time), _) => Value::Float(time).to_string(),
                 (None, Some(step)) => step.to_string(),
                 (None, None) => frame.to_string(),
             },
-            None => "0".into(),
+            None => snapshot.time()?.map_or("0".into(), |time| Value::Float(time).to_string()),
         };
-        let file = escape(&format!("{stem}/{name}"));
+        let file = escape(&format!("{stem}/{file}"));
         let _ = writeln!(
             list,
             "    <DataSet timestep=\"{time}\" group=\"\" part=\"0\" file=\"{file}\"/>"
@@ -125,19 +197,45 @@ pub(crate) fn write(content: &Dataset, sink: &Sink) -> Result<()> {
     }
     list.push_str("  </Collection>\n</VTKFile>\n");
     sink.write_all_at(0, list.as_bytes())?;
-    pieces.commit()
+    sink.attach(folder);
+    Ok(())
 }
 
-/// Fails if the folder has files that do not belong to the collection.
-fn require_pieces(folder: &Path, stem: &str) -> Result<()> {
-    let prefix = format!("{stem}_");
-    for entry in std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
-        let entry = entry.map_err(|e| Error::io(folder, e))?;
-        if !entry.file_name().to_string_lossy().starts_with(&prefix) {
-            return Err(
-                Error::argument("is a folder with other files; not replaced").with_path(folder)
-            );
+/// The folder with the files of a new collection or multiblock file, and its name.
+pub(crate) fn folder(path: &Path) -> Result<(FolderSink, String)> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames");
+    let folder = path.with_file_name(stem);
+    // Replacing the collection replaces its files, and nothing else.
+    let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
+    if overwrite == Overwrite::Replace && folder.is_dir() {
+        require_ours(path, &folder)?;
+    }
+    Ok((FolderSink::create(&folder, overwrite)?, stem.to_string()))
+}
+
+/// Fails if the folder has files that are not of the collection at `path`.
+fn require_ours(path: &Path, folder: &Path) -> Result<()> {
+    let options = OpenOptions::default();
+    let mut known: HashSet<PathBuf> = join::parts(path, &options).into_iter().collect();
+    let nested: Vec<PathBuf> = known.iter().flat_map(|file| join::parts(file, &options)).collect();
+    known.extend(nested);
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|e| Error::io(&folder, e))? {
+            let path = entry.map_err(|e| Error::io(&folder, e))?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if !known.contains(&path) {
+                return Err(
+                    Error::argument("is a folder with other files; not replaced").with_path(folder)
+                );
+            }
         }
     }
     Ok(())
+}
+
+/// Paths of the files of a collection; none if it cannot be read.
+pub(crate) fn parts(source: &Source, root: &Element) -> Vec<PathBuf> {
+    files(source, root).unwrap_or_default().into_iter().flatten().collect()
 }

@@ -1,4 +1,5 @@
-//! VTK XML files: `.vti`, `.vtr`, `.vts`, `.vtu`, `.vtp`, and `.pvd` for a series of them.
+//! VTK XML files: `.vti`, `.vtr`, `.vts`, `.vtu`, `.vtp`; `.vtm` and `.pvtu`, ... for several of them, and `.pvd` for
+//! a series of them.
 //!
 //! Specification: *VTK File Formats*, the XML formats, versions 0.1 to 2.2.
 //!
@@ -6,11 +7,13 @@
 //! |---|---|
 //! | `xml` | elements, attributes, and the byte ranges of text |
 //! | `wire` | encodings of a `DataArray` |
-//! | `read` | a file and its findings |
 //! | `to_tree` | the model view |
+//! | `join` | files that consist of other files as one tree |
+//! | `multiblock` | `.vtm`: all meshes and species |
 //! | `collection` | `.pvd`: files with their times |
-//! | `from_tree` | a tree as a file: `find_grid` and `find_points` choose the arrays, `grid` and `points` arrange them |
+//! | `from_tree` | a tree as files: `blocks`, `find_grid` and `find_points` choose the arrays, `grid`, `points` and `vectors` arrange them |
 //! | `write` | writer of files |
+//! | `check` | decodes all arrays |
 //!
 //! ```
 //! use spile_core::{Dataset, OpenOptions, Source};
@@ -26,28 +29,22 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod check;
 mod collection;
 mod from_tree;
-mod read;
+mod join;
+mod multiblock;
 mod to_tree;
 mod wire;
 mod write;
 mod xml;
 
-use std::path::Path;
-
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
-    Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::sink::Sink;
+use spile_core::error::{Error, Result};
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
-use read::File;
+/// First bytes of files of the older format.
+const LEGACY: &[u8; 22] = b"# vtk DataFile Version";
 
 /// The format, for the registry.
 pub struct Vtk;
@@ -57,7 +54,9 @@ static INFO: FormatInfo = FormatInfo {
     title: "VTK XML",
     users: "everyone with ParaView, VisIt or pyvista",
     specification: "VTK XML 2.2",
-    extensions: &["vti", "vtr", "vtu", "vtp", "vts", "pvd"],
+    extensions: &[
+        "vtm", "vti", "vtr", "vts", "vtu", "vtp", "pvd", "pvti", "pvtr", "pvts", "pvtu", "pvtp",
+    ],
     read: Grade::Partial,
     write: Grade::Partial,
     check: Grade::Partial,
@@ -73,47 +72,21 @@ impl Format for Vtk {
         let has = |tag: &[u8]| head.bytes.windows(tag.len()).any(|part| part == tag);
         let blank = head.bytes.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let xml = head.bytes[blank..].starts_with(b"<");
-        if xml && has(b"<VTKFile") { 100 } else { 0 }
+        let legacy = head.bytes.starts_with(LEGACY);
+        if legacy || xml && has(b"<VTKFile") { 100 } else { 0 }
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        let document = read::document(&source, &options.limits)?;
-        if document.root.attr("type") == Some("Collection") {
-            return collection::open(self, &source, &document.root, options);
+        let mut head = [0; LEGACY.len()];
+        if source.read_at_most(0, &mut head)? == head.len() && head == *LEGACY {
+            return Err(Error::unsupported("vtk-006", "legacy .vtk files are not supported")
+                .hint("save the file as VTK XML (.vtu, .vtr, ...) with ParaView or pyvista")
+                .at(0));
         }
-        let file = File::read(&source, document, &options.limits)?;
-        Ok(file.parsed(source))
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().writer(self).checker(self)
-    }
-}
-
-impl Checker for Vtk {
-    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        let opened = read::document(source, limits).and_then(|document| {
-            if document.root.attr("type") == Some("Collection") {
-                return collection::check(source, &document.root);
-            }
-            File::read(source, document, limits)?.check(source, limits)
-        });
-        match opened {
-            Ok(found) => report = found,
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
-    }
-}
-
-impl FormatWriter for Vtk {
-    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content, path)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink)?;
-        Ok(Vec::new())
     }
 }

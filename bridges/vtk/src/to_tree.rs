@@ -1,19 +1,31 @@
 //! The elements of a file as a tree: groups `PointData`, `CellData`, `FieldData`, `Coordinates`, `Cells`, or the
 //! original paths if spile wrote the file.
 
+mod structured;
+
 use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
+use spile_core::layout::{ArrayDesc, Coord, Extent, Extents, Layout};
 use spile_core::limits::Limits;
+use spile_core::metadata::StoredMetadata;
+use spile_core::recording::region;
 use spile_core::report::Report;
 use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
-use spile_core::tree::{NodeId, ROOT, Tree};
-use spile_interchange::midpoints::midpoints;
+use spile_core::source::Source;
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 
-use crate::read::Stored;
 use crate::wire::{Data, Encoding};
-use crate::xml::{self, Element};
+use crate::xml::{self, Document, Element};
+use crate::{Vtk, collection, join};
+
+/// Prefix of the comment with the metadata that VTK cannot express.
+const COMMENT: &[u8] = b" spile ";
+
+/// Types of files with data.
+pub(crate) const KINDS: [&str; 5] =
+    ["ImageData", "RectilinearGrid", "StructuredGrid", "UnstructuredGrid", "PolyData"];
 
 /// Memory charged for an array: tree node and description.
 const ARRAY: u64 = 1 << 10;
@@ -21,8 +33,113 @@ const ARRAY: u64 = 1 << 10;
 /// Names of the axes of a grid.
 pub(crate) const AXIS_NAMES: [&str; 3] = ["x", "y", "z"];
 
+/// An array of the file and its bytes.
+pub(crate) type Stored = (Extent, Object);
+
+/// Parses the XML of a file. Fails if the root is not `VTKFile`.
+pub(crate) fn read_document(source: &Source, limits: &Limits) -> Result<Document> {
+    let document = xml::read(source, COMMENT, limits)?;
+    if document.root.name != "VTKFile" {
+        let message = format!("expected the root <VTKFile>, found <{}>", document.root.name);
+        return Err(Error::not_this_format("vtk-001", message).at(document.root.at));
+    }
+    Ok(document)
+}
+
+/// Opens a file or a collection.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let document = read_document(&source, &options.limits)?;
+    if document.is_collection() {
+        return collection::open(&Vtk, &source, &document.root, options);
+    }
+    parse(source, document, &options.limits)
+}
+
+/// Reads the arrays of a file. An array that cannot be read is reported, and the others are read.
+pub(crate) fn parse(source: Source, document: Document, limits: &Limits) -> Result<Parsed> {
+    if document.root.attr("type").is_some_and(join::is_joined) {
+        return join::open(&source, document, limits);
+    }
+    let version = document.root.attr("version").unwrap_or_default().to_string();
+    let found = contents(&source, document, limits, Naming::default())?;
+    let summary = Attrs::from([
+        ("kind", found.kind.into()),
+        ("version", version.into()),
+        ("arrays", (found.stored.len() as u64).into()),
+    ]);
+    let parsed = Parsed::new(source, found.tree).with_summary(summary);
+    let parsed = parsed.with_metadata(stored_metadata(found.comment));
+    let arrays = Arrays { stored: found.stored, appended: found.appended };
+    Ok(parsed.with_warnings(found.report.findings).with_native(arrays))
+}
+
+/// The metadata in a comment.
+pub(crate) fn stored_metadata(comment: Option<Vec<u8>>) -> Option<StoredMetadata> {
+    comment.map(|comment| StoredMetadata::new(&comment[COMMENT.len()..], "comment").at(0))
+}
+
+/// Where the arrays of a file are in the tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Naming {
+    /// Group of arrays without a path of their own.
+    pub(crate) prefix: String,
+    /// Arrays are at the paths that spile has written.
+    pub(crate) with_paths: bool,
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Self { prefix: String::new(), with_paths: true }
+    }
+}
+
+/// The arrays of a file.
+pub(crate) struct Contents {
+    pub(crate) tree: Tree,
+    pub(crate) stored: Vec<Stored>,
+    /// Arrays that cannot be read.
+    pub(crate) report: Report,
+    kind: String,
+    comment: Option<Vec<u8>>,
+    appended: Option<u64>,
+}
+
+/// Reads the arrays of a file with one grid.
+pub(crate) fn contents(
+    source: &Source,
+    document: Document,
+    limits: &Limits,
+    naming: Naming,
+) -> Result<Contents> {
+    let root = &document.root;
+    let kind = root.attr("type").unwrap_or_default().to_string();
+    let grid = root.child(&kind).filter(|_| KINDS.contains(&kind.as_str()));
+    let grid =
+        grid.ok_or_else(|| root.unsupported(format!("file type \"{kind}\" is not supported")))?;
+    let encoding = Encoding::new(source, &document, limits)?;
+    let mut builder = Builder::new(&encoding, document.memory, naming)?;
+    builder.grid(grid)?;
+    let (tree, stored, report) = builder.finish()?;
+    let Document { comment, appended, .. } = document;
+    Ok(Contents { tree, stored, report, kind, comment, appended })
+}
+
+/// Reads the field data of a file that consists of other files.
+pub(crate) fn field_data(
+    source: &Source,
+    document: &Document,
+    limits: &Limits,
+) -> Result<Contents> {
+    let encoding = Encoding::new(source, document, limits)?;
+    let mut builder = Builder::new(&encoding, document.memory, Naming::default())?;
+    builder.fields(&document.root)?;
+    let (tree, stored, report) = builder.finish()?;
+    let (kind, comment, appended) = (String::new(), None, document.appended);
+    Ok(Contents { tree, stored, report, kind, comment, appended })
+}
+
 /// Builds the tree of a file.
-pub(crate) struct Builder<'a> {
+struct Builder<'a> {
     encoding: &'a Encoding<'a>,
     tree: Tree,
     stored: Vec<Stored>,
@@ -32,6 +149,7 @@ pub(crate) struct Builder<'a> {
     mesh: Option<NodeId>,
     /// The points have no cells but vertices.
     is_cloud: bool,
+    naming: Naming,
 }
 
 /// Dimensions of arrays on the grid, the fastest first: lengths and coordinates.
@@ -50,17 +168,15 @@ impl Dimensions {
 
 impl<'a> Builder<'a> {
     /// A builder for a file whose XML takes `memory` bytes.
-    pub(crate) fn new(encoding: &'a Encoding<'a>, memory: u64, limits: &Limits) -> Result<Self> {
+    fn new(encoding: &'a Encoding<'a>, memory: u64, naming: Naming) -> Result<Self> {
         let (stored, unreadable) = (Vec::new(), Vec::new());
-        let mut tree = Tree::new(limits);
+        let mut tree = Tree::new(encoding.limits);
         tree.charge(memory, "the XML elements")?;
-        Ok(Self { encoding, tree, stored, unreadable, mesh: None, is_cloud: false })
+        Ok(Self { encoding, tree, stored, unreadable, mesh: None, is_cloud: false, naming })
     }
 
-    /// Builds the tree of a grid. Arrays that cannot be read are reported. Fails with the first error if all
-    /// arrays are invalid.
-    pub(crate) fn build(mut self, grid: &Element) -> Result<(Tree, Vec<Stored>, Report)> {
-        self.grid(grid)?;
+    /// The tree, and the arrays that cannot be read. Fails with the first error if all arrays are invalid.
+    fn finish(self) -> Result<(Tree, Vec<Stored>, Report)> {
         let mut report = Report::default();
         for error in self.unreadable {
             if self.stored.is_empty() && error.kind() != ErrorKind::Unsupported {
@@ -71,19 +187,44 @@ impl<'a> Builder<'a> {
         Ok((self.tree, self.stored, report))
     }
 
-    fn grid(&mut self, grid: &Element) -> Result<()> {
-        for field in grid.children.iter().filter(|child| child.name == "FieldData") {
-            for array in arrays(field) {
+    /// The path `name` in the group of the file.
+    fn path(&self, name: &str) -> String {
+        let prefix = &self.naming.prefix;
+        if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") }
+    }
+
+    /// An attribute that spile has written.
+    fn own_attr<'e>(&self, element: &'e Element, name: &str) -> Option<&'e str> {
+        element.attr(name).filter(|_| self.naming.with_paths)
+    }
+
+    /// Adds the field data of an element.
+    fn fields(&mut self, element: &Element) -> Result<()> {
+        for field in element.children.iter().filter(|child| child.name == "FieldData") {
+            for array in arrays(field).filter(|array| array.attr("Labels").is_none()) {
                 self.array(array, "FieldData", None, None)?;
             }
         }
-        self.time()?;
-        let mut pieces = grid.children.iter().filter(|child| child.name == "Piece");
-        let Some(piece) = pieces.next() else { return Ok(()) };
-        if pieces.next().is_some() {
-            let message = "files of several pieces are not supported";
-            return Err(Error::unsupported("vtk-006", message).in_object("Piece").at(piece.at));
+        self.time()
+    }
+
+    fn grid(&mut self, grid: &Element) -> Result<()> {
+        self.fields(grid)?;
+        let pieces: Vec<&Element> =
+            grid.children.iter().filter(|child| child.name == "Piece").collect();
+        let prefix = self.naming.prefix.clone();
+        for (k, piece) in pieces.iter().enumerate() {
+            if pieces.len() > 1 {
+                self.naming.prefix.clone_from(&prefix);
+                self.naming.prefix = self.path(&format!("Piece{k}"));
+            }
+            (self.mesh, self.is_cloud) = (None, false);
+            self.piece(grid, piece)?;
         }
+        Ok(())
+    }
+
+    fn piece(&mut self, grid: &Element, piece: &Element) -> Result<()> {
         let structured = grid.attr("WholeExtent").is_some();
         let (points, cells) = if structured {
             self.structured(grid, piece)?
@@ -111,127 +252,24 @@ impl<'a> Builder<'a> {
 
     /// Sets the attribute `time` from the array of one number that VTK uses for it.
     fn time(&mut self) -> Result<()> {
-        let found = ["FieldData/TimeValue", "FieldData/TIME"].iter().find_map(|p| self.tree.at(p));
-        let Some(id) = found else { return Ok(()) };
-        let Some(desc) = self.tree.node(id).array.clone() else { return Ok(()) };
-        if desc.shape.count() == Some(1) && desc.dtype.is_real() {
-            let content =
-                Dataset::new(self.encoding.source.clone(), Tree::new(self.encoding.limits));
-            match content.open_array(&desc).and_then(|array| array.read::<Vec<f64>>(":")) {
-                Ok(time) => {
-                    for time in time {
-                        self.tree.push_attr(ROOT, "time", time)?;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
-                // The other arrays can be read without a time; `check` reports the error.
-                Err(_) => {}
-            }
+        let known = ["FieldData/TimeValue", "FieldData/TIME"].map(|name| self.path(name));
+        let found = known.iter().find_map(|path| self.tree.at(path));
+        let desc = found.and_then(|id| self.tree.node(id).array.clone());
+        let is_number = |desc: &ArrayDesc| desc.shape.count() == Some(1) && desc.dtype.is_real();
+        let Some(desc) = desc.filter(is_number) else { return Ok(()) };
+        let content = Dataset::new(self.encoding.source.clone(), Tree::new(self.encoding.limits));
+        match content.open_array(&desc).and_then(|array| array.read::<Vec<f64>>(":")) {
+            Err(error) if error.kind() == ErrorKind::Limit => Err(error),
+            Ok(time) => time.into_iter().try_for_each(|t| self.tree.push_attr(ROOT, "time", t)),
+            // The other arrays can be read without a time; `check` reports the error.
+            Err(_) => Ok(()),
         }
-        Ok(())
     }
 
     fn set_meaning(&mut self, id: Option<NodeId>, meaning: &Semantics) {
         if let Some(desc) = id.and_then(|id| self.tree.node_mut(id).array.as_mut()) {
             *desc.semantics_mut() = meaning.clone();
         }
-    }
-
-    /// Dimensions of the points and cells of a structured grid.
-    fn structured(&mut self, grid: &Element, piece: &Element) -> Result<(Dimensions, Dimensions)> {
-        let extent: [i64; 6] = if piece.attr("Extent").is_some() {
-            piece.list("Extent")?
-        } else {
-            grid.list("WholeExtent")?
-        };
-        let mut nodes = [1_u64; 3];
-        for axis in 0..3 {
-            let less = extent[2 * axis + 1].checked_sub(extent[2 * axis]);
-            let less = less.filter(|n| (-1..i64::MAX).contains(n));
-            let less = less.ok_or_else(|| piece.malformed("extent with a negative length"))?;
-            nodes[axis] = (less + 1).unsigned_abs();
-        }
-        // Trailing axes of one point are not dimensions; at least one axis is.
-        let rank = nodes.iter().rposition(|n| *n != 1).map_or(1, |k| k + 1);
-        let (mut points, mut cells) = (Dimensions::default(), Dimensions::default());
-        let mut coords = match grid.name.as_str() {
-            "ImageData" => self.image(grid, &extent)?,
-            "RectilinearGrid" => self.coordinates(piece, nodes)?,
-            _ => {
-                let dims = Dimensions { lengths: nodes.to_vec(), coords: vec![Coord::None; 3] };
-                if let Some(array) = piece.child("Points").and_then(|p| arrays(p).next()) {
-                    self.mesh = self.array(array, "", dims.tuples(), Some((&dims, true)))?;
-                    self.set_meaning(self.mesh, &Semantics::role(Role::Mesh));
-                }
-                vec![(Coord::None, Coord::None); 3]
-            }
-        };
-        coords.resize(3, (Coord::None, Coord::None));
-        for axis in 0..rank {
-            points.lengths.push(nodes[axis]);
-            points.coords.push(coords[axis].0.clone());
-            // An axis of one point counts as one cell.
-            let one = nodes[axis] == 1;
-            cells.lengths.push(if one { 1 } else { nodes[axis] - u64::from(nodes[axis] > 0) });
-            cells.coords.push(if one { coords[axis].0.clone() } else { coords[axis].1.clone() });
-        }
-        Ok((points, cells))
-    }
-
-    /// Uniform coordinates of points and cell centres along each axis.
-    fn image(&mut self, grid: &Element, extent: &[i64; 6]) -> Result<Vec<(Coord, Coord)>> {
-        let or = |name: &str, value: f64| -> Result<[f64; 3]> {
-            if grid.attr(name).is_some() { grid.list(name) } else { Ok([value; 3]) }
-        };
-        let (origin, spacing) = (or("Origin", 0.0)?, or("Spacing", 1.0)?);
-        if let Some(direction) = grid.attr("Direction") {
-            let turned: [f64; 9] = grid.list("Direction")?;
-            if turned != [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0] {
-                // The axes are not parallel to x, y and z: no coordinates.
-                self.tree.push_attr(ROOT, "Direction", direction)?;
-                return Ok(Vec::new());
-            }
-        }
-        let axis_coords = |axis: usize| {
-            let step = spacing[axis];
-            let first = extent[2 * axis] as f64;
-            let start = if first == 0.0 { origin[axis] } else { origin[axis] + first * step };
-            let half = start + step / 2.0;
-            (Coord::Uniform { start, step }, Coord::Uniform { start: half, step })
-        };
-        Ok((0..3).map(axis_coords).collect())
-    }
-
-    /// Coordinates of points and cell centres along each axis, from arrays.
-    fn coordinates(&mut self, piece: &Element, nodes: [u64; 3]) -> Result<Vec<(Coord, Coord)>> {
-        let mut coords = Vec::new();
-        let Some(element) = piece.child("Coordinates") else { return Ok(coords) };
-        for (axis, array) in arrays(element).enumerate().take(3) {
-            let dims = Dimensions { lengths: vec![nodes[axis]], coords: vec![Coord::None] };
-            // Axes of one point are not in the tree, unless spile wrote the file.
-            let omitted = nodes[axis] == 1 && axis > 0 && array.attr("Path").is_none();
-            let id = if omitted {
-                None
-            } else {
-                let name = format!("Coordinates/{}", AXIS_NAMES[axis]);
-                self.array_at(array, &name, dims.tuples(), Some((&dims, true)))?
-            };
-            coords.push(match id {
-                Some(id) => {
-                    if let Some(desc) = &mut self.tree.node_mut(id).array
-                        && desc.dims == ["x"]
-                    {
-                        desc.dims = vec![AXIS_NAMES[axis].into()];
-                    }
-                    self.set_meaning(Some(id), &Semantics::role(Role::Mesh));
-                    self.mesh = Some(self.tree.node(id).parent);
-                    let middle = midpoints(&mut self.tree, id)?;
-                    (Coord::Node(id), middle.map_or(Coord::None, Coord::Node))
-                }
-                None => (Coord::None, Coord::None),
-            });
-        }
-        Ok(coords)
     }
 
     /// Dimensions of the points and cells of an unstructured grid.
@@ -247,18 +285,12 @@ impl<'a> Builder<'a> {
                 self.array_at(array, "Points", Some(points), Some((&line(points), false)))?;
         }
         let mut cells = 0_u64;
-        let sections: &[(&str, &str)] = if grid.name == "PolyData" {
-            &[
-                ("Verts", "NumberOfVerts"),
-                ("Lines", "NumberOfLines"),
-                ("Strips", "NumberOfStrips"),
-                ("Polys", "NumberOfPolys"),
-            ]
-        } else {
-            &[("Cells", "NumberOfCells")]
+        let sections: &[&str] = match grid.name.as_str() {
+            "PolyData" => &["Verts", "Lines", "Strips", "Polys"],
+            _ => &["Cells"],
         };
-        for (section, number) in sections {
-            let count = piece.number(number, Some(0))?;
+        for section in sections {
+            let count = piece.number(&format!("NumberOf{section}"), Some(0))?;
             cells = cells
                 .checked_add(count)
                 .ok_or_else(|| piece.malformed("number of cells overflows"))?;
@@ -300,7 +332,8 @@ impl<'a> Builder<'a> {
         tuples: Option<u64>,
         dims: Option<(&Dimensions, bool)>,
     ) -> Result<Option<NodeId>> {
-        let path = element.attr("Path").unwrap_or(name);
+        let own = self.path(name);
+        let path = self.own_attr(element, "Path").unwrap_or(&own);
         self.tree.charge(ARRAY + 4 * path.len() as u64, "the arrays")?;
         match self.add(element, path, tuples, dims) {
             Err(e) if !matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => {
@@ -321,11 +354,11 @@ impl<'a> Builder<'a> {
         dims: Option<(&Dimensions, bool)>,
     ) -> Result<Option<NodeId>> {
         let data = self.encoding.array(element, tuples)?;
-        if let Some(columns) = element.attr("Columns") {
-            return self.columns(columns, path, element, &data);
+        if let Some(columns) = self.own_attr(element, "Columns") {
+            return self.columns(columns, path, element, &data, dims);
         }
         let (group, last) = path.rsplit_once('/').unwrap_or(("", path));
-        let desc = describe(element, &data, dims);
+        let desc = describe(self.own_attr(element, "Shape"), &data, dims);
         let parent = self.tree.node_at(group)?;
         let id = self.tree.add_array(parent, last, desc.clone())?;
         let units = element
@@ -339,49 +372,65 @@ impl<'a> Builder<'a> {
                 self.tree.push_attr(id, "units", units)?;
             }
         }
-        self.stored.push(Stored {
-            path: self.tree.node(id).path.clone(),
-            kind: element.attr("type").unwrap_or_default().to_string(),
-            extent: data.extent,
-            array: desc,
-        });
+        let path = self.tree.node(id).path.clone();
+        self.stored.push((data.extent, object(path, element, desc)));
         Ok(Some(id))
     }
 
-    /// Adds points as the arrays they were written from, one per axis.
+    /// Adds the arrays that points or a vector were written from, one per component. Returns the group of the
+    /// arrays of points.
     fn columns(
         &mut self,
         names: &str,
         path: &str,
         element: &Element,
         data: &Data,
+        dims: Option<(&Dimensions, bool)>,
     ) -> Result<Option<NodeId>> {
-        let Layout::Plain { extents, .. } = data.layout(Order::C) else {
-            let message = "attribute Columns of points that are not raw";
-            return Err(element.malformed(message));
+        let Layout::Plain { extents, .. } = &data.layout else {
+            return Err(element.malformed("attribute Columns of an array that is not raw"));
         };
         let size = data.dtype.size() as u64;
         let [all] = extents.parts() else { return Ok(None) };
         let rows = data.count / data.components;
         let stride = size * data.components;
+        let shape = element.attr("Shape").and_then(written_shape);
+        let shape = shape.filter(|(_, shape)| shape.count() == Some(rows));
+        let (order, shape) = shape.unwrap_or_else(|| (Order::C, Shape::new([rows])));
         for (k, column) in (0..data.components).zip(names.split('\n')) {
             let (group, last) = column.rsplit_once('/').unwrap_or(("", column));
             let parent = self.tree.node_at(group)?;
             let span = if rows == 0 { 0 } else { (rows - 1) * stride + size };
             let extents = Extents::one(all.offset + k * size, span);
-            let layout = Layout::Rows { extents, stride, order: Order::C };
-            let desc = ArrayDesc::new(data.dtype, Shape::new([rows]), layout);
+            let layout = Layout::Rows { extents, stride, order };
+            let mut desc = ArrayDesc::new(data.dtype, shape.clone(), layout);
+            if let Some((dims, _)) = dims {
+                set_coords(&mut desc, dims, order);
+            }
             self.tree.add_array(parent, last, desc)?;
         }
-        let desc = describe(element, data, None);
-        self.stored.push(Stored {
-            path: path.into(),
-            kind: element.attr("type").unwrap_or_default().to_string(),
-            extent: data.extent,
-            array: desc,
-        });
+        let desc = describe(None, data, None);
+        self.stored.push((data.extent, object(path.into(), element, desc)));
         Ok(None)
     }
+}
+
+/// Sets the coordinates of an array with the lengths of the grid.
+fn set_coords(desc: &mut ArrayDesc, dims: &Dimensions, order: Order) {
+    let Dimensions { mut lengths, mut coords } = dims.clone();
+    if order == Order::C {
+        lengths.reverse();
+        coords.reverse();
+    }
+    if desc.shape.lengths() == lengths {
+        desc.coords = coords;
+    }
+}
+
+/// An array in the terms of the format.
+fn object(path: String, element: &Element, array: ArrayDesc) -> Object {
+    let kind = element.attr("type").unwrap_or_default().to_string();
+    Object { path, id: None, frame: None, kind, array }
 }
 
 /// The arrays of a section.
@@ -389,30 +438,25 @@ fn arrays(element: &Element) -> impl Iterator<Item = &Element> {
     element.children.iter().filter(|child| matches!(child.name.as_str(), "DataArray" | "Array"))
 }
 
-/// The array in its shape in the attribute `Shape`, or on the grid; `true` for structured grids.
-fn describe(element: &Element, data: &Data, dims: Option<(&Dimensions, bool)>) -> ArrayDesc {
+/// The array in the shape that spile has written, or on the grid; `true` for structured grids.
+fn describe(own: Option<&str>, data: &Data, dims: Option<(&Dimensions, bool)>) -> ArrayDesc {
     let Data { dtype, components, count, .. } = *data;
-    if let Some((order, shape)) = element.attr("Shape").and_then(written_shape)
+    let array = |shape: Shape, order: Order| {
+        let layout = data.layout.in_order(order).unwrap_or_else(|| data.layout.clone());
+        ArrayDesc::new(dtype, shape, layout)
+    };
+    if let Some((order, shape)) = own.and_then(written_shape)
         && shape.count() == Some(count)
     {
-        let mut desc = ArrayDesc::new(dtype, shape, data.layout(order));
+        let mut desc = array(shape, order);
         if let Some((dims, _)) = dims {
-            let mut lengths: Vec<u64> = dims.lengths.clone();
-            let mut coords = dims.coords.clone();
-            if order == Order::C {
-                lengths.reverse();
-                coords.reverse();
-            }
-            if desc.shape.lengths() == lengths {
-                desc.coords = coords;
-            }
+            set_coords(&mut desc, dims, order);
         }
         return desc;
     }
     if let Some((grid, true)) = dims {
         // Components vary fastest.
-        let mut lengths = grid.lengths.clone();
-        let mut coords = grid.coords.clone();
+        let Dimensions { mut lengths, mut coords } = grid.clone();
         let mut dims: Vec<String> =
             AXIS_NAMES.iter().take(lengths.len()).map(ToString::to_string).collect();
         if components > 1 {
@@ -420,13 +464,13 @@ fn describe(element: &Element, data: &Data, dims: Option<(&Dimensions, bool)>) -
             coords.insert(0, Coord::None);
             dims.insert(0, "component".into());
         }
-        let mut desc = ArrayDesc::new(dtype, Shape::new(lengths), data.layout(Order::F));
+        let mut desc = array(Shape::new(lengths), Order::F);
         (desc.dims, desc.coords) = (dims, coords);
         return desc;
     }
     let tuples = count / components;
     let shape = if components > 1 { vec![tuples, components] } else { vec![tuples] };
-    let mut desc = ArrayDesc::new(dtype, Shape::new(shape), data.layout(Order::C));
+    let mut desc = array(Shape::new(shape), Order::C);
     if components > 1 {
         desc.dims[1] = "component".into();
     }
@@ -444,4 +488,52 @@ fn written_shape(text: &str) -> Option<(Order, Shape)> {
     let lengths: Option<Vec<u64>> = fields.map(|field| field.parse().ok()).collect();
     let lengths = lengths.filter(|lengths| lengths.len() <= 32)?;
     Some((order, Shape::new(lengths)))
+}
+
+/// Byte ranges of the arrays of a file.
+pub(crate) struct Arrays {
+    stored: Vec<Stored>,
+    /// First byte after the XML.
+    appended: Option<u64>,
+}
+
+impl Arrays {
+    pub(crate) fn new(stored: Vec<Stored>) -> Self {
+        Self { stored, appended: None }
+    }
+}
+
+impl Native for Arrays {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let end = dataset.source().len();
+        let appended = self.appended.unwrap_or(end);
+        let mut stored: Vec<_> = self.stored.iter().filter(|(extent, _)| extent.len > 0).collect();
+        stored.sort_by_key(|(extent, _)| (extent.offset, std::cmp::Reverse(extent.len)));
+        let mut at = 0;
+        let ends = stored.iter().map(|(extent, object)| (*extent, Some(object)));
+        for (extent, object) in ends.chain([(Extent { offset: end, len: 0 }, None)]) {
+            let Extent { offset, len } = extent;
+            if offset < at {
+                continue;
+            }
+            let middle = appended.clamp(at, offset);
+            for (offset, end, kind, name) in [
+                (at, middle, RegionKind::Header, "XML"),
+                (middle, offset, RegionKind::Unknown, "rest"),
+            ] {
+                if end > offset {
+                    each(region(offset, end - offset, kind, name, ""))?;
+                }
+            }
+            if let Some(Object { path, kind, .. }) = object {
+                each(region(offset, len, RegionKind::Data, path, kind.as_str()))?;
+            }
+            at = offset + len;
+        }
+        Ok(())
+    }
+
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        self.stored.iter().map(|(_, object)| object.clone()).try_for_each(each)
+    }
 }

@@ -1,20 +1,25 @@
-//! Encodings of a `DataArray`: text, Base64 or raw, with or without zlib.
+//! Encodings of a `DataArray`: text, Base64 or raw, with or without zlib or LZ4.
 
 use std::sync::Arc;
 
+use spile_codecs::{Pipeline, Step};
 use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::{Codec, Extent, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::Order;
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
+use spile_core::with_number;
 
-use crate::xml::Element;
+use crate::xml::{self, Element};
 
 /// Characters examined at once.
 const CHUNK: u64 = 4 << 10;
+
+/// Largest compression ratio of zlib; that of LZ4 is smaller.
+const MOST_RATIO: u64 = 1032;
 
 /// Encoding parameters of all arrays of a file.
 pub(crate) struct Encoding<'a> {
@@ -23,7 +28,7 @@ pub(crate) struct Encoding<'a> {
     pub(crate) order: ByteOrder,
     /// Size of a length field in bytes: 4 or 8.
     pub(crate) header: usize,
-    pub(crate) compressed: bool,
+    pub(crate) compressor: Option<Compressor>,
     /// First byte of the appended data, and whether they are Base64.
     pub(crate) appended: Option<(u64, bool)>,
 }
@@ -36,21 +41,8 @@ pub(crate) struct Data {
     pub(crate) count: u64,
     /// Its bytes in the file.
     pub(crate) extent: Extent,
-    layout: Layout,
-}
-
-impl Data {
-    /// The layout with the given element order.
-    pub(crate) fn layout(&self, new_order: Order) -> Layout {
-        let mut layout = self.layout.clone();
-        if let Layout::Plain { order, .. }
-        | Layout::EncodedWhole { order, .. }
-        | Layout::Encoded { order, .. } = &mut layout
-        {
-            *order = new_order;
-        }
-        layout
-    }
+    /// Its layout in C order.
+    pub(crate) layout: Layout,
 }
 
 const TYPES: [(&str, DType); 10] = [
@@ -72,7 +64,37 @@ pub(crate) fn type_name(dtype: DType) -> Option<&'static str> {
     TYPES.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
 }
 
-impl Encoding<'_> {
+impl<'a> Encoding<'a> {
+    /// The parameters in the attributes of the root.
+    pub(crate) fn new(
+        source: &'a Source,
+        document: &xml::Document,
+        limits: &'a Limits,
+    ) -> Result<Self> {
+        let root = &document.root;
+        let order = match root.attr("byte_order") {
+            None | Some("LittleEndian") => ByteOrder::Little,
+            Some("BigEndian") => ByteOrder::Big,
+            Some(other) => return Err(root.malformed(format!("unknown byte_order \"{other}\""))),
+        };
+        let header = match root.attr("header_type") {
+            None | Some("UInt32") => 4,
+            Some("UInt64") => 8,
+            Some(other) => return Err(root.malformed(format!("unknown header_type \"{other}\""))),
+        };
+        let compressor = match root.attr("compressor") {
+            None | Some("") => None,
+            Some("vtkZLibDataCompressor") => Some(Compressor::Zlib),
+            Some("vtkLZ4DataCompressor") => Some(Compressor::Lz4),
+            Some(other) => {
+                return Err(root.unsupported(format!("compressor {other} is not supported")));
+            }
+        };
+        let base64 = |element: &Element| element.attr("encoding") == Some("base64");
+        let appended = document.appended.zip(root.child("AppendedData").map(base64));
+        Ok(Self { source, limits, order, header, compressor, appended })
+    }
+
     /// Locates an array of `tuples` tuples; without `tuples` the number follows from the data. Fails if the type is
     /// not numeric, or if the data do not have that number of elements.
     pub(crate) fn array(&self, element: &Element, tuples: Option<u64>) -> Result<Data> {
@@ -119,20 +141,13 @@ impl Encoding<'_> {
     fn trimmed(&self, element: &Element) -> Result<Extent> {
         let Extent { mut offset, mut len } =
             element.text.unwrap_or(Extent { offset: element.at, len: 0 });
-        let blanks = |part: &[u8], from_end: bool| -> u64 {
-            let blank = |byte: &&u8| byte.is_ascii_whitespace();
-            let count = if from_end {
-                part.iter().rev().take_while(blank).count()
-            } else {
-                part.iter().take_while(blank).count()
-            };
-            count as u64
-        };
         for from_end in [false, true] {
             loop {
                 let part = len.min(CHUNK);
                 let at = if from_end { offset + len - part } else { offset };
-                let count = blanks(&self.source.read_vec(at, part)?, from_end);
+                let text = self.source.read_vec(at, part)?;
+                let rest = if from_end { text.trim_ascii_end() } else { text.trim_ascii_start() };
+                let count = (text.len() - rest.len()) as u64;
                 len -= count;
                 offset += if from_end { 0 } else { count };
                 if count < part || len == 0 {
@@ -189,13 +204,13 @@ impl Encoding<'_> {
             return self.base64(element, dtype, rest, count);
         }
         let header = self.header as u64;
-        if !self.compressed {
+        let Some(compressor) = self.compressor else {
             let bytes = self.lengths(offset, 1)?[0];
             let first = offset + header;
             self.require(first, bytes)?;
             let layout = Layout::Plain { extents: Extents::one(first, bytes), order: Order::C };
             return Ok((layout, Extent { offset, len: header + bytes }, bytes));
-        }
+        };
         let blocks = self.lengths(offset, 1)?[0];
         let head = blocks.checked_add(3).and_then(|n| n.checked_mul(header));
         let head = head.ok_or_else(|| element.malformed("number of blocks overflows"))?;
@@ -211,7 +226,7 @@ impl Encoding<'_> {
             starts: table.starts.into(),
             decoded: table.decoded.into(),
             data: Extents::one(first, stored),
-            codec: Arc::new(Inflate),
+            codec: Arc::new(compressor),
             order: Order::C,
         };
         Ok((layout, Extent { offset, len: head + stored }, bytes))
@@ -254,7 +269,7 @@ impl Encoding<'_> {
             let bytes = bytes.get(..(numbers * header) as usize).ok_or_else(cannot)?;
             Ok(lengths(bytes, self.header, self.order))
         };
-        let (chars, bytes) = if self.compressed {
+        let (chars, bytes) = if self.compressor.is_some() {
             let blocks = peek(1)?[0];
             let head = blocks.checked_add(3).filter(|n| *n <= extent.len);
             let head =
@@ -271,13 +286,12 @@ impl Encoding<'_> {
             let message = format!("expected {chars} characters of Base64, found {}", extent.len);
             return Err(Error::malformed("vtk-007", message).at(extent.offset));
         }
-        // The compression ratio of zlib is at most 1032.
-        let most = chars.saturating_mul(if self.compressed { 1032 } else { 1 });
+        let most = chars.saturating_mul(if self.compressor.is_some() { MOST_RATIO } else { 1 });
         if bytes > most || count.is_some_and(|n| n.saturating_mul(dtype.size() as u64) > bytes) {
             let message = format!("{chars} characters of Base64 do not match {bytes} bytes");
             return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
-        let codec = Base64 { dtype, header: self.header, compressed: self.compressed };
+        let codec = Base64 { dtype, header: self.header, compressor: self.compressor };
         let extents = Extents::one(extent.offset, chars);
         let layout = Layout::EncodedWhole { extents, codec: Arc::new(codec), order: Order::C };
         Ok((layout, Extent { offset: extent.offset, len: chars }, bytes))
@@ -321,8 +335,7 @@ impl Blocks {
         let (mut at, mut done) = (0_u64, 0_u64);
         for (k, stored) in (1..).zip(stored) {
             let len = if k == *blocks && *last != 0 { *last } else { *size };
-            // The compression ratio of zlib is at most 1032.
-            if len > stored.saturating_mul(1032).saturating_add(64) {
+            if len > stored.saturating_mul(MOST_RATIO).saturating_add(64) {
                 return Err(wrong());
             }
             at = at.checked_add(*stored).ok_or_else(wrong)?;
@@ -339,16 +352,28 @@ impl Blocks {
     }
 }
 
-/// Codec of a zlib block.
-struct Inflate;
+/// Compressor of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compressor {
+    Zlib,
+    Lz4,
+}
 
-impl Codec for Inflate {
+impl Codec for Compressor {
     fn name(&self) -> &'static str {
-        "zlib"
+        match self {
+            Self::Zlib => "zlib",
+            Self::Lz4 => "lz4",
+        }
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        inflate(stored, out)
+        match self {
+            Self::Zlib => inflate(stored, out),
+            Self::Lz4 => Pipeline::new(vec![Step::Lz4], "vtk-007")
+                .ok_or_else(|| Error::unsupported("vtk-006", "LZ4 is not supported"))?
+                .decode(stored, out),
+        }
     }
 }
 
@@ -364,21 +389,25 @@ fn inflate(stored: &[u8], out: &mut [u8]) -> Result<()> {
     }
 }
 
-/// Codec of Base64 with length fields before the data; with zlib they are encoded separately.
+/// Codec of Base64 with length fields before the data; of compressed data they are encoded separately.
 struct Base64 {
     dtype: DType,
     header: usize,
-    compressed: bool,
+    compressor: Option<Compressor>,
 }
 
 impl Codec for Base64 {
     fn name(&self) -> &str {
-        if self.compressed { "zlib+base64" } else { "base64" }
+        match self.compressor {
+            Some(Compressor::Zlib) => "zlib+base64",
+            Some(Compressor::Lz4) => "lz4+base64",
+            None => "base64",
+        }
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let wrong = || Error::malformed("vtk-007", "invalid Base64");
-        if self.compressed {
+        if let Some(compressor) = self.compressor {
             let order = self.dtype.order();
             let first = stored.get(..characters(self.header as u64) as usize).ok_or_else(wrong)?;
             let first = decoded(first).ok_or_else(wrong)?;
@@ -392,7 +421,7 @@ impl Codec for Base64 {
                 let block = data.get(from[0] as usize..from[1] as usize).ok_or_else(wrong)?;
                 let len = out.len();
                 let block_out = out.get_mut(to[0] as usize..(to[1] as usize).min(len));
-                inflate(block, block_out.ok_or_else(wrong)?)?;
+                compressor.decode(block, block_out.ok_or_else(wrong)?)?;
             }
         } else {
             let all = decoded(stored).ok_or_else(wrong)?;
@@ -417,40 +446,24 @@ impl Codec for Ascii {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let size = self.0.size();
         let mut tokens = tokens(stored);
-        for slot in out.chunks_exact_mut(size) {
+        for slot in out.chunks_exact_mut(self.0.size()) {
             let token = tokens.next().and_then(|token| std::str::from_utf8(token).ok());
-            let number = token.and_then(|token| parse_element(self.0, token));
-            let number = number.ok_or_else(|| {
+            token.and_then(|token| parse_element(self.0, token, slot)).ok_or_else(|| {
                 let found = token.map_or("the end".into(), |token| format!("\"{token}\""));
                 Error::malformed("vtk-007", format!("expected {}, found {found}", self.0))
             })?;
-            slot.copy_from_slice(&number[..size]);
         }
         Ok(())
     }
 }
 
-/// Parses a number as little-endian bytes; `None` if it is not a value of `dtype`.
-fn parse_element(dtype: DType, token: &str) -> Option<[u8; 8]> {
-    let mut bytes = [0; 8];
-    match (dtype.kind(), dtype.size()) {
-        (Kind::Float, 4) => bytes[..4].copy_from_slice(&token.parse::<f32>().ok()?.to_le_bytes()),
-        (Kind::Float, _) => bytes = token.parse::<f64>().ok()?.to_le_bytes(),
-        (Kind::Int, size) => {
-            let value: i64 = token.parse().ok()?;
-            let unused = 64 - 8 * size;
-            (value << unused >> unused == value).then_some(())?;
-            bytes = value.to_le_bytes();
-        }
-        (_, size) => {
-            let value: u64 = token.parse().ok()?;
-            (size == 8 || value >> (8 * size) == 0).then_some(())?;
-            bytes = value.to_le_bytes();
-        }
-    }
-    Some(bytes)
+/// Parses a number into little-endian bytes; `None` if it is not a value of `dtype`.
+fn parse_element(dtype: DType, token: &str, out: &mut [u8]) -> Option<()> {
+    with_number!(dtype, T => {
+        out.copy_from_slice(&token.parse::<T>().ok()?.to_le_bytes());
+        Some(())
+    }, else None)
 }
 
 #[cfg(test)]
@@ -459,13 +472,17 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_rejected() {
-        assert_eq!(parse_element(DType::I8, "-128"), Some((-128_i64).to_le_bytes()));
-        assert_eq!(parse_element(DType::I8, "128"), None);
-        assert_eq!(parse_element(DType::U16, "65535"), Some(65535_u64.to_le_bytes()));
-        assert_eq!(parse_element(DType::U16, "65536"), None);
-        assert_eq!(parse_element(DType::U64, "18446744073709551615"), Some([255; 8]));
-        assert_eq!(parse_element(DType::F64, "-1.5e3"), Some((-1500.0_f64).to_le_bytes()));
-        assert_eq!(parse_element(DType::F64, "x"), None);
+        let parse = |dtype: DType, token: &str| {
+            let mut out = vec![0; dtype.size()];
+            parse_element(dtype, token, &mut out).map(|()| out)
+        };
+        assert_eq!(parse(DType::I8, "-128"), Some(vec![128]));
+        assert_eq!(parse(DType::I8, "128"), None);
+        assert_eq!(parse(DType::U16, "65535"), Some(vec![255; 2]));
+        assert_eq!(parse(DType::U16, "65536"), None);
+        assert_eq!(parse(DType::U64, "18446744073709551615"), Some(vec![255; 8]));
+        assert_eq!(parse(DType::F64, "-1.5e3"), Some((-1500.0_f64).to_le_bytes().to_vec()));
+        assert_eq!(parse(DType::F64, "x"), None);
     }
 
     #[test]

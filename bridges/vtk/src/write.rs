@@ -7,7 +7,9 @@ use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
+use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
+use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
 
 use crate::from_tree::{Item, Kind, Plan, Snapshot, Values};
@@ -15,7 +17,10 @@ use crate::wire::type_name;
 use crate::xml::escape;
 
 /// Tuples written at once.
-const BATCH: u64 = 32 << 10;
+const BATCH: usize = 32 << 10;
+
+/// Bytes of an array that are interleaved with others at once.
+const PART: u64 = 4 << 20;
 
 /// Size of the length field before each array in bytes.
 const LENGTH: u64 = 8;
@@ -34,21 +39,18 @@ const SECTIONS: [&str; 10] = [
     "Polys",
 ];
 
-/// Writes a file with arrays of `snapshot`, and `metadata` in a comment.
+/// Writes a file with arrays of `snapshot`, and `metadata` in a comment. `grid` are the attributes of the element of
+/// the grid.
 pub(crate) fn write(
     snapshot: &Snapshot<'_>,
     plan: &Plan,
-    metadata: &str,
+    grid: &str,
+    metadata: Option<&str>,
     sink: &Sink,
 ) -> Result<()> {
-    let mut head = String::from("<?xml version=\"1.0\"?>\n<VTKFile type=\"");
+    let mut head = head(plan.kind.name(), metadata);
     let kind = plan.kind.name();
-    let _ = write!(
-        head,
-        "{kind}\" version=\"1.0\" byte_order=\"LittleEndian\" header_type=\"UInt64\">\n  \
-         <!-- spile {metadata} -->\n  <{kind}{}>\n",
-        plan.grid
-    );
+    let _ = writeln!(head, "  <{kind}{grid}>");
     let mut offset = 0_u64;
     let mut items_at: Vec<(u64, &Item)> = Vec::new();
     for name in SECTIONS {
@@ -56,13 +58,15 @@ pub(crate) fn write(
         let needed = match plan.kind {
             Kind::Image => matches!(name, "PointData" | "CellData"),
             Kind::Rectilinear => matches!(name, "PointData" | "CellData" | "Coordinates"),
+            Kind::Structured => matches!(name, "PointData" | "CellData" | "Points"),
             Kind::Unstructured => matches!(name, "PointData" | "CellData" | "Points" | "Cells"),
             Kind::Poly => matches!(name, "PointData" | "CellData" | "Points"),
         };
         if !items.is_empty() || needed {
             let _ = writeln!(head, "      <{name}>");
             for item in items {
-                tag(&mut head, item, offset);
+                tag(&mut head, item, &format!("appended\" offset=\"{offset}"));
+                head.push_str(end_tag(item));
                 items_at.push((offset, item));
                 offset = offset.saturating_add(LENGTH).saturating_add(item.bytes()?);
             }
@@ -72,112 +76,134 @@ pub(crate) fn write(
             let _ = writeln!(head, "    <Piece{}>", plan.piece);
         }
     }
-    let _ = write!(head, "    </Piece>\n  </{kind}>\n  <AppendedData encoding=\"raw\">\n   _");
-    sink.write_all_at(0, head.as_bytes())?;
-    let start = head.len() as u64;
-    for (offset, item) in items_at {
-        let at = start + offset;
-        sink.write_all_at(at, &item.bytes()?.to_le_bytes())?;
-        write_values(snapshot, item, sink, at + LENGTH)?;
-    }
-    sink.write_all_at(start + offset, b"\n  </AppendedData>\n</VTKFile>\n")
+    let _ = writeln!(head, "    </Piece>\n  </{kind}>");
+    append(snapshot, head, &items_at, sink)
 }
 
-/// Appends the tag of an array.
-fn tag(head: &mut String, item: &Item, offset: u64) {
-    let kind = type_name(item.dtype).unwrap_or_default();
-    let _ = write!(head, "        <DataArray type=\"{kind}\" Name=\"{}\"", escape(&item.name));
+/// Writes a multiblock file: `list` are the elements of the blocks, `fields` field data.
+pub(crate) fn write_blocks(
+    snapshot: &Snapshot<'_>,
+    list: &str,
+    fields: &[Item],
+    metadata: &str,
+    sink: &Sink,
+) -> Result<()> {
+    let kind = "vtkMultiBlockDataSet";
+    let mut head = head(kind, Some(metadata));
+    let _ = write!(head, "  <{kind}>\n{list}  </{kind}>\n  <FieldData>\n");
+    let (mut offset, mut items_at) = (0_u64, Vec::new());
+    for item in fields {
+        tag(&mut head, item, &format!("appended\" offset=\"{offset}"));
+        head.push_str(end_tag(item));
+        items_at.push((offset, item));
+        offset = offset.saturating_add(LENGTH).saturating_add(item.bytes()?);
+    }
+    head.push_str("  </FieldData>\n");
+    append(snapshot, head, &items_at, sink)
+}
+
+/// Writes `head`, and the arrays as appended data at their offsets.
+fn append(
+    snapshot: &Snapshot<'_>,
+    mut head: String,
+    items_at: &[(u64, &Item)],
+    sink: &Sink,
+) -> Result<()> {
+    head.push_str("  <AppendedData encoding=\"raw\">\n   _");
+    sink.write_all_at(0, head.as_bytes())?;
+    let start = head.len() as u64;
+    let mut end = start;
+    for (offset, item) in items_at {
+        let (at, bytes) = (start + offset, item.bytes()?);
+        sink.write_all_at(at, &bytes.to_le_bytes())?;
+        write_values(snapshot, item, sink, at + LENGTH)?;
+        end = at + LENGTH + bytes;
+    }
+    sink.write_all_at(end, b"\n  </AppendedData>\n</VTKFile>\n")
+}
+
+/// The beginning of a file, up to the metadata.
+pub(crate) fn head(kind: &str, metadata: Option<&str>) -> String {
+    let mut head = format!(
+        "<?xml version=\"1.0\"?>\n<VTKFile type=\"{kind}\" version=\"1.0\" \
+         byte_order=\"LittleEndian\" header_type=\"UInt64\">\n"
+    );
+    if let Some(metadata) = metadata {
+        let _ = writeln!(head, "  <!-- spile {metadata} -->");
+    }
+    head
+}
+
+/// Appends the tag of an array and the text before its values.
+pub(crate) fn tag(head: &mut String, item: &Item, format: &str) {
+    let name = escape(&item.name);
+    if matches!(item.values, Values::Texts(_)) {
+        let _ = write!(head, "        <Array type=\"String\" Name=\"{name}\" Labels=\"1\"");
+    } else {
+        let kind = type_name(item.dtype).unwrap_or_default();
+        let _ = write!(head, "        <DataArray type=\"{kind}\" Name=\"{name}\"");
+    }
     if item.components != 1 {
         let _ = write!(head, " NumberOfComponents=\"{}\"", item.components);
     }
     if item.section == "FieldData" {
         let _ = write!(head, " NumberOfTuples=\"{}\"", item.tuples);
     }
-    let _ = write!(head, "{} format=\"appended\" offset=\"{offset}\"", item.attributes);
-    match &item.units {
-        Some(units) => {
-            let key = "<InformationKey name=\"UNITS_LABEL\" location=\"vtkDataArray\">";
-            let units = escape(units);
-            let _ =
-                writeln!(head, ">\n          {key}{units}</InformationKey>\n        </DataArray>");
-        }
-        None => head.push_str("/>\n"),
+    let _ = write!(head, "{} format=\"{format}\">", item.attributes);
+    if let Some(units) = &item.units {
+        let key = "<InformationKey name=\"UNITS_LABEL\" location=\"vtkDataArray\">";
+        let _ = write!(head, "\n          {key}{}</InformationKey>\n        ", escape(units));
     }
+}
+
+/// The end of an array.
+pub(crate) fn end_tag(item: &Item) -> &'static str {
+    if matches!(item.values, Values::Texts(_)) { "</Array>\n" } else { "</DataArray>\n" }
 }
 
 /// Writes the values of an array at byte `at`.
 fn write_values(snapshot: &Snapshot<'_>, item: &Item, sink: &Sink, at: u64) -> Result<()> {
-    let size = item.dtype.size() as u64;
-    match &item.values {
-        Values::Array(id) => write_array(&snapshot.open(*id)?, sink, at),
-        Values::Columns(ids) => {
-            let arrays = ids.iter().map(|id| snapshot.open(*id)).collect::<Result<Vec<_>>>()?;
-            batches(item.tuples, |first, count| {
-                let part = Selection(vec![Slice::range(first, first + count)]);
-                let columns = arrays.iter().map(|array| array.read_f64(&part, Axes::Stored));
-                let columns = columns.collect::<Result<Vec<_>>>()?;
-                write_points(item.dtype, &columns, count, sink, at + first * 3 * size)
-            })
+    let arrays = match &item.values {
+        Values::Array(id) => return write_array(&snapshot.open(*id)?, sink, at),
+        Values::Points(axes) => {
+            let open = |(id, component): &(NodeId, _)| Ok((snapshot.open(*id)?, *component));
+            axes.iter().map(open).collect::<Result<Vec<(Array, Option<u64>)>>>()?
         }
-        Values::Flat(id) => {
-            let array = snapshot.open(*id)?;
-            batches(item.tuples, |first, count| {
-                let rows = Slice::range(first, first + count);
-                let column = |k| {
-                    array.read_f64(&Selection(vec![rows, Slice::range(k, k + 1)]), Axes::Stored)
-                };
-                write_points(
-                    item.dtype,
-                    &[column(0)?, column(1)?],
-                    count,
-                    sink,
-                    at + first * 3 * size,
-                )
-            })
+        Values::Uniform { .. } => Vec::new(),
+        Values::Interleaved(ids) => return write_interleaved(snapshot, ids, sink, at),
+        Values::Lattice(axes, cell) => {
+            return write_lattice(axes, &snapshot.cell(*cell)?, sink, at);
         }
-        Values::Uniform { start, step } => batches(item.tuples, |k, count| {
-            let value = |k: u64| (start + k as f64 * step).to_le_bytes();
-            let bytes: Vec<u8> = (k..k + count).flat_map(value).collect();
-            sink.write_all_at(at + k * size, &bytes)
-        }),
-        Values::Steps { first, step } => batches(item.tuples, |k, count| {
-            let value = |k: u64| (first + k * step).to_le_bytes();
-            let bytes: Vec<u8> = (k..k + count).flat_map(value).collect();
-            sink.write_all_at(at + k * size, &bytes)
-        }),
-        Values::Fill(byte) => {
-            batches(item.tuples, |k, count| sink.write_all_at(at + k, &vec![*byte; count as usize]))
+        Values::Texts(texts) => {
+            let bytes = texts.iter().flat_map(|text| [text.as_bytes(), b"\0"]);
+            return sink.write_all_at(at, &bytes.collect::<Vec<_>>().concat());
         }
-        Values::Value(value) => sink.write_all_at(at, &value.to_le_bytes()),
+    };
+    if let Some((first, _)) = arrays.first()
+        && first.shape().rank() > 1
+        && arrays.iter().all(|(_, component)| component.is_none())
+    {
+        return write_positions(&arrays, item, sink, at);
     }
-}
-
-/// Calls `each` with the first tuple and the number of tuples of every batch.
-fn batches(all: u64, mut each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
-    let mut first = 0;
-    while first < all {
-        let count = BATCH.min(all - first);
-        each(first, count)?;
-        first += count;
+    let mut bytes = Vec::new();
+    for first in (0..item.tuples).step_by(BATCH) {
+        let last = item.tuples.min(first + BATCH as u64);
+        let mut numbers = vec![0.0; (last - first) as usize * item.components as usize];
+        if let Values::Uniform { start, step } = item.values {
+            let values = (first..last).map(|k| start + k as f64 * step);
+            numbers.iter_mut().zip(values).for_each(|(number, value)| *number = value);
+        }
+        for (axis, (array, component)) in arrays.iter().enumerate() {
+            let mut part = vec![Slice::range(first, last)];
+            part.extend(component.map(|k| Slice::range(k, k + 1)));
+            let column = array.read_f64(&Selection(part), Axes::Stored)?;
+            let numbers = numbers.iter_mut().skip(axis).step_by(item.components as usize);
+            numbers.zip(column).for_each(|(number, value)| *number = value);
+        }
+        convert::from_f64(item.dtype, None, &numbers, &mut bytes);
+        sink.write_all_at(at + first * item.components * item.dtype.size() as u64, &bytes)?;
     }
     Ok(())
-}
-
-/// Writes points of three components; missing columns are zero.
-fn write_points(
-    dtype: DType,
-    columns: &[Vec<f64>],
-    count: u64,
-    sink: &Sink,
-    at: u64,
-) -> Result<()> {
-    let zero = vec![0.0; count as usize];
-    let column = |k: usize| columns.get(k).unwrap_or(&zero).iter();
-    let points = column(0).zip(column(1)).zip(column(2));
-    let all: Vec<f64> = points.flat_map(|((x, y), z)| [*x, *y, *z]).collect();
-    let mut bytes = Vec::new();
-    convert::from_f64(dtype, None, &all, &mut bytes);
-    sink.write_all_at(at, &bytes)
 }
 
 /// Writes the physical values of an array.
@@ -194,4 +220,97 @@ fn write_array(array: &Array, sink: &Sink, at: u64) -> Result<()> {
         convert::to_physical(stored, array.map(), array.missing(), bytes, &mut numbers);
         sink.write_all_at(at, convert::little_bytes(&mut numbers))
     })
+}
+
+/// Calls `each` with the first row and the selection of parts of an array whose parts are contiguous in its element
+/// order, and of about [`PART`] bytes.
+fn for_parts(array: &Array, mut each: impl FnMut(u64, &Selection) -> Result<()>) -> Result<()> {
+    let lengths = array.shape().lengths();
+    let slowest = if array.order() == Order::C { 0 } else { lengths.len().saturating_sub(1) };
+    let Some(rows) = lengths.get(slowest).copied() else { return each(0, &Selection::all()) };
+    let mut others = lengths.to_vec();
+    others.remove(slowest);
+    let row = Shape::new(others).count().unwrap_or(u64::MAX);
+    let bytes = row.saturating_mul(array.dtype().size() as u64).max(1);
+    let batch = (PART / bytes).max(1);
+    for first in (0..rows).step_by(usize::try_from(batch).unwrap_or(usize::MAX)) {
+        let mut part: Vec<Slice> = lengths.iter().map(|n| Slice::range(0, *n)).collect();
+        part[slowest] = Slice::range(first, rows.min(first.saturating_add(batch)));
+        each(first.saturating_mul(row), &Selection(part))?;
+    }
+    Ok(())
+}
+
+/// Writes the elements of arrays of the same type and shape in turn.
+fn write_interleaved(snapshot: &Snapshot<'_>, ids: &[NodeId], sink: &Sink, at: u64) -> Result<()> {
+    let arrays = ids.iter().map(|id| snapshot.open(*id)).collect::<Result<Vec<Array>>>()?;
+    let Some(array) = arrays.first() else { return Ok(()) };
+    let physical = array.map().is_some();
+    let dtype = if physical { DType::F64 } else { array.dtype().with_order(ByteOrder::Little) };
+    let (size, count) = (dtype.size(), arrays.len());
+    for_parts(array, |first, part| {
+        let mut out = Vec::new();
+        for (k, array) in arrays.iter().enumerate() {
+            let bytes = if physical {
+                let numbers = array.read_f64(part, Axes::Order(array.order()))?;
+                let mut bytes = Vec::new();
+                convert::from_f64(DType::F64, None, &numbers, &mut bytes);
+                bytes
+            } else {
+                array.read_bytes(part, Axes::Order(array.order()))?
+            };
+            out.resize(bytes.len() * count, 0);
+            let slots = out.chunks_exact_mut(size).skip(k).step_by(count);
+            slots.zip(bytes.chunks_exact(size)).for_each(|(to, from)| to.copy_from_slice(from));
+        }
+        sink.write_all_at(at + first * (size * count) as u64, &out)
+    })
+}
+
+/// Writes points of three components from one array of several dimensions per axis.
+fn write_positions(
+    arrays: &[(Array, Option<u64>)],
+    item: &Item,
+    sink: &Sink,
+    at: u64,
+) -> Result<()> {
+    let (first, _) = &arrays[0];
+    let mut bytes = Vec::new();
+    for_parts(first, |start, part| {
+        let mut numbers = Vec::new();
+        for (axis, (array, _)) in arrays.iter().enumerate() {
+            let column = array.read_f64(part, Axes::Order(array.order()))?;
+            numbers.resize(column.len() * 3, 0.0);
+            let to = numbers.iter_mut().skip(axis).step_by(3);
+            to.zip(column).for_each(|(number, value)| *number = value);
+        }
+        convert::from_f64(item.dtype, None, &numbers, &mut bytes);
+        sink.write_all_at(at + start * 3 * item.dtype.size() as u64, &bytes)
+    })
+}
+
+/// Writes the points of a lattice.
+fn write_lattice(
+    axes: &[(u64, f64, f64); 3],
+    vectors: &[[f64; 3]; 3],
+    sink: &Sink,
+    at: u64,
+) -> Result<()> {
+    let fraction = |axis: usize, k: u64| axes[axis].1 + axes[axis].2 * k as f64;
+    let mut at = at;
+    for z in 0..axes[2].0 {
+        for y in 0..axes[1].0 {
+            let mut row = Vec::with_capacity(axes[0].0 as usize * 24);
+            for x in 0..axes[0].0 {
+                let along = [fraction(0, x), fraction(1, y), fraction(2, z)];
+                for component in 0..3 {
+                    let parts = along.iter().zip(vectors).map(|(f, v)| f * v[component]);
+                    row.extend(parts.sum::<f64>().to_le_bytes());
+                }
+            }
+            sink.write_all_at(at, &row)?;
+            at += row.len() as u64;
+        }
+    }
+    Ok(())
 }

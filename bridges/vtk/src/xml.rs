@@ -10,10 +10,10 @@ use spile_core::source::Source;
 const CHUNK: usize = 64 << 10;
 
 /// Maximum length of a tag.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: usize = 1 << 20;
 
 /// Maximum length of a comment.
-const LONGEST_COMMENT: u64 = 256 << 20;
+const LONGEST_COMMENT: usize = 256 << 20;
 
 /// Maximum nesting depth; VTK uses six levels.
 const MAX_DEPTH: usize = 32;
@@ -49,6 +49,10 @@ impl Element {
         Error::malformed("vtk-004", message).in_object(self.name.clone()).at(self.at)
     }
 
+    pub(crate) fn unsupported(&self, message: impl Into<String>) -> Error {
+        Error::unsupported("vtk-006", message).in_object(self.name.clone()).at(self.at)
+    }
+
     /// The integer value of an attribute, or `default` if there is no such attribute.
     pub(crate) fn number(&self, name: &str, default: Option<u64>) -> Result<u64> {
         match (self.attr(name), default) {
@@ -81,25 +85,29 @@ pub(crate) struct Document {
     pub(crate) memory: u64,
 }
 
+impl Document {
+    /// Whether the file is a collection of other files.
+    pub(crate) fn is_collection(&self) -> bool {
+        self.root.attr("type") == Some("Collection")
+    }
+}
+
 /// Parses a file; `prefix` selects the comment to keep.
 pub(crate) fn read(source: &Source, prefix: &[u8], limits: &Limits) -> Result<Document> {
     let mut scanner = Scanner { source, at: 0, chunk: Vec::new(), start: 0, memory: 0, limits };
+    // Open elements, from the root on.
     let mut open: Vec<Element> = Vec::new();
     let (mut comment, mut appended) = (None, None);
-    loop {
-        let Some(at) = scanner.find(scanner.at, b'<')? else {
+    let root = loop {
+        let Some(at) = scanner.find(b'<')? else {
             let last = open.last().map_or("VTKFile", |e| e.name.as_str());
             let message = format!("unexpected end of file inside <{last}>");
             return Err(Error::truncated("vtk-002", message).at(source.len()));
         };
-        let text = Extent { offset: scanner.at, len: at - scanner.at };
-        if let Some(parent) = open.last_mut()
-            && parent.text.is_none()
-        {
-            parent.text = Some(text);
+        if let Some(parent) = open.last_mut() {
+            parent.text.get_or_insert(Extent { offset: scanner.at, len: at - scanner.at });
         }
-        let mut element = match scanner.tag(at)? {
-            Tag::Skipped => continue,
+        match scanner.tag(at)? {
             Tag::Comment(text) => {
                 if comment.is_none() && text.starts_with(prefix) {
                     scanner.charge(text.len() as u64)?;
@@ -107,72 +115,59 @@ pub(crate) fn read(source: &Source, prefix: &[u8], limits: &Limits) -> Result<Do
                 }
                 continue;
             }
-            Tag::Close(name) => {
-                let done = open.pop().filter(|element| element.name == name);
-                let done = done.ok_or_else(|| {
-                    malformed(format!("</{name}> without an open element of that name"), at)
+            Tag::Instruction => continue,
+            Tag::Open(_) if open.len() >= MAX_DEPTH => {
+                let message = format!("elements nested deeper than {MAX_DEPTH} levels");
+                return Err(malformed(message, at));
+            }
+            Tag::Open(element) if element.name == "AppendedData" => {
+                let mark = scanner.find(b'_')?.ok_or_else(|| {
+                    Error::truncated("vtk-002", "no mark _ before the appended data").at(scanner.at)
                 })?;
-                match open.last_mut() {
-                    Some(parent) => parent.children.push(done),
-                    None => {
-                        return Ok(Document {
-                            root: done,
-                            comment,
-                            appended,
-                            memory: scanner.memory,
-                        });
-                    }
-                }
+                appended = Some(mark + 1);
+                // The rest of the file is not XML.
+                break open.into_iter().rfold(element, |last, mut parent| {
+                    parent.children.push(last);
+                    parent
+                });
+            }
+            Tag::Open(element) => {
+                open.push(element);
                 continue;
             }
-            Tag::Open(element, true) if open.is_empty() => {
-                return Ok(Document { root: element, comment, appended, memory: scanner.memory });
+            Tag::Empty(element) => open.push(element),
+            Tag::Close(name) if open.last().is_none_or(|element| element.name != name) => {
+                let message = format!("</{name}> without an open element of that name");
+                return Err(malformed(message, at));
             }
-            Tag::Open(element, true) => {
-                if let Some(parent) = open.last_mut() {
-                    parent.children.push(element);
-                }
-                continue;
-            }
-            Tag::Open(element, false) => element,
-        };
-        if open.len() >= MAX_DEPTH {
-            return Err(malformed(format!("elements nested deeper than {MAX_DEPTH} levels"), at));
+            Tag::Close(_) => {}
         }
-        if element.name == "AppendedData" {
-            let mark = scanner.find(scanner.at, b'_')?.ok_or_else(|| {
-                Error::truncated("vtk-002", "no mark _ before the appended data").at(scanner.at)
-            })?;
-            appended = Some(mark + 1);
-            // The rest of the file is not XML.
-            element.text = None;
-            let mut last = element;
-            while let Some(mut parent) = open.pop() {
-                parent.children.push(last);
-                last = parent;
-            }
-            return Ok(Document { root: last, comment, appended, memory: scanner.memory });
+        let Some(done) = open.pop() else { continue };
+        match open.last_mut() {
+            Some(parent) => parent.children.push(done),
+            None => break done,
         }
-        open.push(element);
-    }
+    };
+    Ok(Document { root, comment, appended, memory: scanner.memory })
 }
 
-fn malformed(message: String, at: u64) -> Error {
+fn malformed(message: impl Into<String>, at: u64) -> Error {
     Error::malformed("vtk-003", message).at(at)
 }
 
 enum Tag {
-    /// An element; `true` if its tag closes it.
-    Open(Element, bool),
+    Open(Element),
+    /// An element that its tag closes.
+    Empty(Element),
     Close(String),
     Comment(Vec<u8>),
     /// A processing instruction.
-    Skipped,
+    Instruction,
 }
 
 struct Scanner<'a> {
     source: &'a Source,
-    /// Offset of the next text.
+    /// Offset of the next byte.
     at: u64,
     chunk: Vec<u8>,
     /// Offset of the chunk.
@@ -190,21 +185,18 @@ impl Scanner<'_> {
 
     /// The buffered bytes at `at`; empty at the end of the file.
     fn bytes(&mut self, at: u64) -> Result<&[u8]> {
-        let inside = at.checked_sub(self.start).filter(|k| *k < self.chunk.len() as u64);
-        let first = if let Some(first) = inside {
-            first as usize
-        } else {
+        if at < self.start || at >= self.start + self.chunk.len() as u64 {
             self.chunk.resize(CHUNK, 0);
             let read = self.source.read_at_most(at, &mut self.chunk)?;
             self.chunk.truncate(read);
             self.start = at;
-            0
-        };
-        Ok(&self.chunk[first..])
+        }
+        Ok(&self.chunk[(at - self.start) as usize..])
     }
 
-    /// Offset of the first occurrence of `byte` at or after `at`.
-    fn find(&mut self, mut at: u64, byte: u8) -> Result<Option<u64>> {
+    /// Offset of the next occurrence of `byte`.
+    fn find(&mut self, byte: u8) -> Result<Option<u64>> {
+        let mut at = self.at;
         loop {
             let bytes = self.bytes(at)?;
             if bytes.is_empty() {
@@ -217,72 +209,57 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads from `at` to the first `>` for which `end` is true, and continues after it.
-    fn until(&mut self, at: u64, mut end: impl FnMut(&[u8]) -> bool) -> Result<Vec<u8>> {
-        let mut text = Vec::new();
-        let mut from = at;
-        loop {
-            let Some(byte) = self.bytes(from)?.first().copied() else {
-                return Err(
-                    Error::truncated("vtk-002", "unexpected end of file inside a tag").at(at)
-                );
-            };
+    /// The bytes from `at` to `end`, without `end`, and continues after it. `quotes`: an `end` inside quotes does
+    /// not count.
+    fn until(&mut self, at: u64, end: &[u8], longest: usize, quotes: bool) -> Result<Vec<u8>> {
+        let (mut text, mut quote) = (Vec::new(), None);
+        self.at = at;
+        while quote.is_some() || !text.ends_with(end) {
+            let byte = self.bytes(self.at)?.first().copied().ok_or_else(|| {
+                Error::truncated("vtk-002", "unexpected end of file inside a tag").at(at)
+            })?;
             text.push(byte);
-            from += 1;
-            if byte == b'>' && end(&text) {
-                self.at = from;
-                return Ok(text);
+            self.at += 1;
+            if quote == Some(byte) {
+                quote = None;
+            } else if quotes && quote.is_none() && matches!(byte, b'"' | b'\'') {
+                quote = Some(byte);
             }
             self.limits.allow(text.len() as u64, "a tag or comment")?;
-            if text.len() as u64 > LONGEST_COMMENT {
-                return Err(malformed("tag or comment without an end".into(), at));
+            if text.len() > longest {
+                return Err(malformed("tag or comment without an end", at));
             }
         }
+        text.truncate(text.len() - end.len());
+        Ok(text)
     }
 
     /// Parses what begins with `<` at `at`.
     fn tag(&mut self, at: u64) -> Result<Tag> {
-        let head: Vec<u8> = self.source.read_vec(at, 9.min(self.source.len() - at))?;
-        if head.starts_with(b"<!--") {
-            let text = self.until(at, |text| text.len() >= 7 && text.ends_with(b"-->"))?;
-            return Ok(Tag::Comment(text[4..text.len() - 3].to_vec()));
+        let head: Vec<u8> = self.source.read_vec(at, 4.min(self.source.len() - at))?;
+        if head == b"<!--" {
+            return Ok(Tag::Comment(self.until(at + 4, b"-->", LONGEST_COMMENT, false)?));
         }
         if head.starts_with(b"<?") {
-            self.until(at, |text| text.ends_with(b"?>"))?;
-            return Ok(Tag::Skipped);
+            self.until(at + 2, b"?>", LONGEST_COMMENT, false)?;
+            return Ok(Tag::Instruction);
         }
         if head.starts_with(b"<!") {
-            return Err(malformed("document types and CDATA are not supported".into(), at));
+            return Err(malformed("document types and CDATA are not supported", at));
         }
-        // A > inside quotes does not end the tag.
-        let (mut quote, mut seen) = (None, 0);
-        let text = self.until(at, |text| {
-            for byte in &text[seen..] {
-                match (quote, *byte) {
-                    (None, b'"' | b'\'') => quote = Some(*byte),
-                    (Some(open), byte) if open == byte => quote = None,
-                    _ => {}
-                }
-            }
-            seen = text.len();
-            quote.is_none() || text.len() as u64 > LONGEST
-        })?;
+        let text = self.until(at + 1, b">", LONGEST, true)?;
         let attrs = text.split(|b| *b == b'=').count() as u64;
         self.charge(ELEMENT + attrs * ATTRIBUTE + text.len() as u64)?;
-        let inside = String::from_utf8(text[1..text.len() - 1].to_vec());
-        let inside = inside.map_err(|_| malformed("tag is not UTF-8".into(), at))?;
-        if let Some(name) = inside.strip_prefix('/') {
+        let text = String::from_utf8(text).map_err(|_| malformed("tag is not UTF-8", at))?;
+        if let Some(name) = text.strip_prefix('/') {
             return Ok(Tag::Close(name.trim().to_string()));
         }
-        let (inside, closed) = match inside.strip_suffix('/') {
-            Some(inside) => (inside, true),
-            None => (inside.as_str(), false),
-        };
-        let element = element(inside, at).ok_or_else(|| {
-            let shown: String = inside.chars().take(40).collect();
+        let inside = text.strip_suffix('/');
+        let element = element(inside.unwrap_or(&text), at).ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
             malformed(format!("invalid tag <{shown}...>"), at)
         })?;
-        Ok(Tag::Open(element, closed))
+        Ok(if inside.is_some() { Tag::Empty(element) } else { Tag::Open(element) })
     }
 }
 
@@ -294,11 +271,7 @@ fn element(inside: &str, at: u64) -> Option<Element> {
         return None;
     }
     let mut attrs = Vec::new();
-    loop {
-        rest = rest.trim_start();
-        if rest.is_empty() {
-            break;
-        }
+    while !rest.trim_start().is_empty() {
         let (name, after) = rest.split_once('=')?;
         let after = after.trim_start();
         let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;

@@ -5,5 +5,9 @@ mod losses;
 
 #[test]
 fn losses_of_vtk_are_declared() {
-    losses::suite(&spile_vtk::Vtk, &["x.vti", "x.vtr", "x.vtu", "x.vtp", "x.pvd"], Vec::new());
+    losses::suite(
+        &spile_vtk::Vtk,
+        &["x.vtm", "x.vti", "x.vtr", "x.vts", "x.vtu", "x.vtp", "x.pvd"],
+        Vec::new(),
+    );
 }

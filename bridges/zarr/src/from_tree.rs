@@ -6,71 +6,91 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
+use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use spile_core::Dataset;
-use spile_core::dtype::DType;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Loss, LossKind};
+use spile_core::format::{FolderWriter, Loss, Regions, WriteOptions};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::FolderSink;
 use spile_core::tree::{Attrs, NodeId, ROOT};
 use spile_core::wire::ByteOrder;
-use spile_interchange::{Dimensions, Flat, cf, flat_losses};
+use spile_interchange::{Dimensions, Flat, Variables, cf, flat_losses, root_attributes};
 
+use crate::Zarr;
+use crate::regions::ChunkFiles;
 use crate::to_tree::DESCRIPTION;
-use crate::wire::{MAX_RANK, Object, stored_type, to_json, type_name_3};
-use crate::write::{ChunkFiles, array_document, chunk_shape, write_document};
+use crate::wire::{MAX_RANK, Object, to_json, type_name_3};
+use crate::write::{ChunkWriter, array_document, chunk_shape, write_document};
 
 /// Largest length of a name in bytes; file systems allow 255.
 const MAX_NAME: usize = 200;
 
-/// Writes all of `content` as a store.
-pub(crate) fn write_tree(content: &Dataset, folder: &FolderSink) -> Result<()> {
-    let mut writer = Writer::new(content)?;
-    let arrays: Vec<NodeId> = writer.flat.tree().arrays().map(|(id, ..)| id).collect();
-    for id in arrays {
-        let object = format!("\"{}\"", writer.flat.tree().node(id).path);
-        writer.write_array(id, folder).map_err(|e| e.in_object(object))?;
+impl FolderWriter for Zarr {
+    fn keeps_scaling(&self) -> bool {
+        true
     }
-    writer.write_uniform_coordinates(folder)?;
-    writer.write_groups(folder)
-}
 
-/// What [`write_tree`] does not keep. Fails where it would fail.
-pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
-    Writer::new(content)?.flat.metadata.text(content.limits())?;
-    let losses = flat_losses(content, "Zarr", |array| match array.dtype.size() {
-        0 => Err("Zarr has no elements of 0 bytes".into()),
-        _ => Ok(()),
-    });
-    let mut losses = losses.into_vec();
-    let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
-    let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
-    let is_once = |attrs: &Attrs, name: &str| attrs.iter().filter(|(n, _)| *n == name).count() == 1;
-    if is_once(content.attrs(), DESCRIPTION) {
-        losses.push(Loss::attribute("", DESCRIPTION, "this attribute has the metadata of spile"));
-    }
-    for (_, node, array) in content.arrays().filter(|(_, node, _)| !lost.contains(&node.path)) {
-        // A reference to another array has no attributes in the store.
-        let is_stored = !matches!(array.layout, Layout::Same(_));
-        let is_scalable = stored_type(array.dtype).is_some_and(cf::is_scalable);
-        for name in cf::SCALING.into_iter().filter(|name| is_stored && is_once(&node.attrs, name)) {
-            let is_number = cf::numbers(node.attrs.get(name)).len() == 1;
-            if array.map.is_some() || (is_scalable && is_number) {
-                let reason = "Zarr stores the linear scaling in this attribute";
-                losses.push(Loss::attribute(&node.path, name, reason));
-            }
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        Writer::new(content)?.flat.metadata.text(content.limits())?;
+        let losses = flat_losses(content, "Zarr", |array| match array.dtype.size() {
+            0 => Err("Zarr has no elements of 0 bytes".into()),
+            _ => Ok(()),
+        });
+        let mut losses = losses.into_vec();
+        let is_once =
+            |attrs: &Attrs, name: &str| attrs.iter().filter(|(n, _)| *n == name).count() == 1;
+        if is_once(content.attrs(), DESCRIPTION) {
+            losses.push(Loss::attribute(
+                "",
+                DESCRIPTION,
+                "this attribute has the metadata of spile",
+            ));
         }
+        Ok(losses)
     }
-    Ok(losses)
+
+    fn write_folder(
+        &self,
+        content: &Dataset,
+        folder: &FolderSink,
+        _: &WriteOptions,
+    ) -> Result<Vec<Loss>> {
+        let mut writer = Writer::new(content)?;
+        let arrays: Vec<NodeId> = writer.flat.tree().arrays().map(|(id, ..)| id).collect();
+        for id in arrays {
+            let object = format!("\"{}\"", writer.flat.tree().node(id).path);
+            writer.write_array(id, folder).map_err(|e| e.in_object(object))?;
+        }
+        writer.write_uniform_coordinates(folder)?;
+        writer.write_groups(folder)?;
+        Ok(Vec::new())
+    }
+
+    fn regions(&self, content: &Dataset, _: &WriteOptions) -> Result<Option<Box<dyn Regions>>> {
+        Ok(Some(Box::new(ChunkFiles::new(content)?)))
+    }
 }
 
-struct Writer {
-    content: Dataset,
-    flat: Flat,
+/// An array as it is stored.
+pub(crate) struct Stored {
+    pub(crate) id: NodeId,
+    pub(crate) path: String,
+    pub(crate) shape: Shape,
+    pub(crate) chunk: Shape,
+    pub(crate) order: Order,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+}
+
+pub(crate) struct Writer {
+    pub(crate) content: Dataset,
+    pub(crate) flat: Flat,
     dimensions: Dimensions,
+    variables: Variables,
     /// Paths of nodes in the store.
     paths: HashMap<NodeId, String>,
     /// Metadata documents of all nodes except the root, by path.
@@ -79,20 +99,21 @@ struct Writer {
 
 impl Writer {
     /// Fails with `Unsupported` if an array has too many dimensions.
-    fn new(content: &Dataset) -> Result<Self> {
+    pub(crate) fn new(content: &Dataset) -> Result<Self> {
         let flat = Flat::new(content)?;
         for (_, node, array) in flat.tree().arrays() {
             let rank = array.shape.rank();
             if rank > MAX_RANK {
                 let message = format!("{rank} dimensions are not supported, at most {MAX_RANK}");
-                let error = Error::unsupported("zarr-008", message);
+                let error = Error::unsupported("zarr-009", message);
                 return Err(error.in_object(format!("\"{}\"", node.path)));
             }
         }
         let dimensions = Dimensions::of(flat.tree());
+        let variables = Variables::of(flat.tree(), &dimensions);
         let (paths, documents) = (HashMap::new(), Vec::new());
         let content = content.clone();
-        let mut writer = Self { content, flat, dimensions, paths, documents };
+        let mut writer = Self { content, flat, dimensions, variables, paths, documents };
         writer.assign_paths();
         Ok(writer)
     }
@@ -116,8 +137,15 @@ impl Writer {
             if paths.contains_key(&id) {
                 continue;
             }
-            let parent = paths.get(&node.parent).map_or("", String::as_str);
-            let mut name = valid_name(&node.name);
+            // Groups without arrays are written for their attributes.
+            let is_flat = self.variables.is_flat();
+            if is_flat && node.array.is_none() && node.attrs.is_empty() {
+                continue;
+            }
+            let flat_name = self.variables.name(id).or(is_flat.then_some(node.path.as_str()));
+            let parent = paths.get(&node.parent).filter(|_| !is_flat);
+            let parent = parent.map_or("", String::as_str);
+            let mut name = valid_name(flat_name.unwrap_or(&node.name));
             // For xarray, an array with the name of one of its dimensions is a coordinate.
             let is_dimension = self.dimensions.names(id).any(|dim| dim == name);
             if is_dimension && node.array.as_ref().is_some_and(|array| array.shape.rank() != 1) {
@@ -127,7 +155,8 @@ impl Writer {
             let first = format!("{parent}{slash}{name}");
             let mut path = first.clone();
             // A changed path is never that of another node.
-            while (path != node.path && tree.at(&path).is_some()) || !used.insert(path.clone()) {
+            let is_other = |path: &String| *path != node.path && tree.at(path).is_some();
+            while is_other(&path) || !used.insert(path.clone()) {
                 let number = last.entry(first.clone()).or_insert(1);
                 *number += 1;
                 path = format!("{first}_{number}");
@@ -141,36 +170,51 @@ impl Writer {
     }
 
     fn write_array(&mut self, id: NodeId, folder: &FolderSink) -> Result<()> {
+        let Some(Stored { path, shape, chunk, order, size, .. }) = self.describe(id)? else {
+            return Ok(());
+        };
+        let files = ChunkWriter::new(folder, &path, &shape, &chunk, size, order)?;
+        self.flat.for_each(id, order, |first, block| files.write(first * size as u64, block))
+    }
+
+    /// Adds the metadata document of an array; `None` for elements of 0 bytes, which are losses.
+    pub(crate) fn describe(&mut self, id: NodeId) -> Result<Option<Stored>> {
         let tree = self.flat.tree();
         let node = tree.node(id);
-        let Some(array) = &node.array else { return Ok(()) };
+        let Some(array) = &node.array else { return Ok(None) };
         let dtype = array.dtype.with_order(ByteOrder::Little);
-        // Elements of 0 bytes are losses.
-        let Some(data_type) = type_name_3(dtype) else { return Ok(()) };
+        let Some(data_type) = type_name_3(dtype) else { return Ok(None) };
         let order = if array.shape.rank() > 1 { self.flat.order(id) } else { Order::C };
         let chunk = chunk_shape(&array.shape, dtype.size(), order)?;
         let mut attrs = attributes(&node.attrs);
-        attrs.extend(attributes(&cf::scaling_attributes(array)));
+        let mut added = cf::attributes(array, &node.attrs);
+        added.extend(self.variables.attributes(id));
+        attrs.extend(attributes(&added));
+        let mut added: Vec<String> = added.iter().map(|(name, _)| name.into()).collect();
+        added.extend(encode_fill_value(&mut attrs, dtype));
+        // Reading turns these attributes into the scaling.
+        let scaling = cf::SCALING.into_iter().filter(|name| node.attrs.contains(name));
+        added.extend(scaling.map(String::from));
         let is_auxiliary = self.content.tree().at(&node.path).is_none();
         if let Some(counted) = node.name.strip_suffix(".rows").filter(|_| is_auxiliary)
             && let Some(counted) = tree.child(node.parent, counted)
             && let Some(rows) = self.dimensions.names(counted).next()
         {
             attrs.insert("sample_dimension".into(), rows.into());
+            added.push("sample_dimension".into());
         }
         let names: Vec<&str> = self.dimensions.names(id).collect();
         let document = array_document(array, &data_type, &chunk, order, &names, &attrs);
         let path = self.paths[&id].clone();
-        let size = dtype.size();
-        let files = ChunkFiles::new(folder, &path, &array.shape, &chunk, size, order)?;
-        self.flat.for_each(id, order, |first, block| files.write(first * size as u64, block))?;
-        self.documents.push((path, document));
-        Ok(())
+        let (shape, size) = (array.shape.clone(), dtype.size());
+        self.flat.metadata.add_attributes(&path, added.iter().map(String::as_str));
+        self.documents.push((path.clone(), document));
+        Ok(Some(Stored { id, path, shape, chunk, order, size }))
     }
 
     /// Writes the coordinates of uniform dimensions as float64 arrays.
-    fn write_uniform_coordinates(&mut self, folder: &FolderSink) -> Result<()> {
-        for dimension in self.dimensions.list().to_vec() {
+    pub(crate) fn write_uniform_coordinates(&mut self, folder: &FolderSink) -> Result<()> {
+        for (k, dimension) in self.dimensions.list().to_vec().into_iter().enumerate() {
             let Coord::Uniform { start, step } = dimension.coord else { continue };
             let path = valid_name(&dimension.name);
             let shape = Shape::new([dimension.len]);
@@ -193,7 +237,7 @@ impl Writer {
             }
             let array = ArrayDesc::new(DType::F64, shape, Layout::Fill([0; 8].into()));
             let names = [dimension.name.as_str()];
-            let attrs = Object::new();
+            let attrs = attributes(&self.variables.dimension_attributes(k));
             let document =
                 array_document(&array, &"float64".into(), &chunk, Order::C, &names, &attrs);
             self.flat.metadata.add_auxiliary(path.clone());
@@ -203,7 +247,7 @@ impl Writer {
     }
 
     /// Writes all metadata documents; that of the root includes all others.
-    fn write_groups(mut self, folder: &FolderSink) -> Result<()> {
+    pub(crate) fn write_groups(&mut self, folder: &FolderSink) -> Result<()> {
         let group = |attrs: Object| {
             json!({
                 "zarr_format": 3, "node_type": "group", "attributes": attrs,
@@ -213,13 +257,18 @@ impl Writer {
         };
         let tree = self.flat.tree();
         for (id, node) in tree.iter().filter(|(_, node)| node.array.is_none()) {
-            self.documents.push((self.paths[&id].clone(), group(attributes(&node.attrs))));
+            if let Some(path) = self.paths.get(&id) {
+                self.documents.push((path.clone(), group(attributes(&node.attrs))));
+            }
         }
         let mut attrs = attributes(tree.attrs());
+        let added = root_attributes(tree.attrs());
+        attrs.extend(attributes(&added));
+        self.flat.metadata.add_attributes("", added.iter().map(|(name, _)| name));
         attrs.insert(DESCRIPTION.into(), self.flat.metadata.text(self.content.limits())?.into());
         let mut root = group(attrs);
         let mut all = Object::new();
-        for (path, document) in self.documents {
+        for (path, document) in std::mem::take(&mut self.documents) {
             let mut plain = document.clone();
             if let Some(plain) = plain.as_object_mut() {
                 plain.remove("consolidated_metadata");
@@ -235,6 +284,31 @@ impl Writer {
 /// Attributes as plain JSON; the metadata JSON has their exact types.
 fn attributes(attrs: &Attrs) -> Object {
     attrs.iter().map(|(name, value)| (name.into(), to_json(value))).collect()
+}
+
+/// Writes the fill value as xarray reads it: floats as the eight bytes of a double in base64, and numbers of
+/// other kinds as numbers. A missing value that JSON cannot express becomes the fill value. Returns the names
+/// of the attributes that have another form than in the metadata.
+fn encode_fill_value(attrs: &mut Object, dtype: DType) -> Vec<String> {
+    let mut changed = Vec::new();
+    let as_float = |value: &Json| match value {
+        Json::String(text) if !text.is_empty() => text.parse::<f64>().ok(),
+        value => value.as_f64(),
+    };
+    if dtype.kind() != Kind::Float {
+        return changed;
+    }
+    if let Some(number) = attrs.get("missing_value").filter(|v| v.is_string()).and_then(as_float) {
+        attrs.remove("missing_value");
+        changed.push("missing_value".to_string());
+        attrs.entry("_FillValue").or_insert_with(|| number.to_string().into());
+    }
+    if let Some(number) = attrs.get("_FillValue").and_then(as_float) {
+        let text = base64_simd::STANDARD.encode_to_string(number.to_le_bytes());
+        attrs.insert("_FillValue".into(), text.into());
+        changed.push("_FillValue".to_string());
+    }
+    changed
 }
 
 /// A valid node name: not reserved, not a metadata document, not too long.

@@ -1,17 +1,21 @@
 //! Zarr: a folder of chunked arrays.
 //!
-//! Specification: Zarr core version 3.0 with the codecs `bytes`, `transpose`, `gzip`, `zstd`, `blosc`,
-//! `crc32c` and `sharding_indexed`; Zarr storage version 2. Version 3 is written. See `FORMAT.md`.
+//! Specification: Zarr core version 3.0 with the codecs of the specification and those of numcodecs; Zarr storage
+//! version 2. Folders and zip archives are read, folders of version 3 are written. See `FORMAT.md`.
 //!
 //! | file | content |
 //! |---|---|
 //! | `wire` | metadata documents |
-//! | `codec` | decoding of chunks |
+//! | `store` `zip` | keys of a store: files in folders, members of a zip archive |
+//! | `read` | nodes of a store and the files of their chunks |
+//! | `codec` `decode` | names of codecs; decoding of chunks |
 //! | `chunks` | chunks of an array as a layout of core |
-//! | `read` | an open store |
+//! | `strings` | elements of variable length |
 //! | `to_tree` | nodes of a store as a tree |
+//! | `check` | all values of a store in a zip archive |
 //! | `from_tree` | any dataset as a store |
 //! | `write` | metadata documents and chunk files of a new store |
+//! | `regions` | chunk files written by several processes |
 //!
 //! ```
 //! use spile_core::format::write_file;
@@ -32,23 +36,22 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod check;
 mod chunks;
 mod codec;
+mod decode;
 mod from_tree;
 mod read;
+mod regions;
+mod store;
+mod strings;
 mod to_tree;
 mod wire;
 mod write;
+mod zip;
 
-use std::path::Path;
-
-use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::{
-    Abilities, Folder, FolderFormat, FolderWriter, Format, FormatInfo, Grade, Head, Loss,
-    OpenOptions, Parsed, Score,
-};
-use spile_core::sink::FolderSink;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
 /// The format, for the registry.
@@ -71,34 +74,30 @@ impl Format for Zarr {
         &INFO
     }
 
-    fn probe(&self, _: Head<'_>) -> Score {
-        // A store is a folder.
-        0
+    /// A store is a folder, or a zip archive, which is recognised if its first member is a metadata document.
+    fn probe(&self, head: Head<'_>) -> Score {
+        if !head.bytes.starts_with(&zip::LOCAL) {
+            return 0;
+        }
+        let length = head.bytes.get(26..28).map(|n| usize::from(n[0]) | usize::from(n[1]) << 8);
+        let name = length.and_then(|n| head.bytes.get(30..30 + n));
+        let is_document = |name: &[u8]| {
+            store::DOCUMENTS.iter().any(|document| name.ends_with(document.as_bytes()))
+        };
+        // Other archives may begin with a chunk.
+        if name.is_some_and(is_document) { 100 } else { 10 }
     }
 
-    fn open(&self, _: Source, _: &OpenOptions) -> Result<Parsed> {
-        Err(Error::not_this_format("zarr-001", "expected a folder, found a file")
-            .hint("open the folder that contains zarr.json, .zgroup or .zarray"))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let mut magic = [0; 4];
+        if source.read_at_most(0, &mut magic)? < 4 || magic != zip::LOCAL {
+            return Err(Error::not_this_format("zarr-001", "expected a folder or a zip archive")
+                .hint("open the folder that contains zarr.json, .zgroup or .zarray"));
+        }
+        to_tree::open_zip(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities::default().folder(self).folder_writer(self)
-    }
-}
-
-impl FolderFormat for Zarr {
-    fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>> {
-        read::open(folder.path(), &options.limits)
-    }
-}
-
-impl FolderWriter for Zarr {
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
-    }
-
-    fn write_folder(&self, content: &Dataset, folder: &FolderSink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, folder)?;
-        Ok(Vec::new())
+        Abilities::default().folder(self).folder_writer(self).checker(self)
     }
 }

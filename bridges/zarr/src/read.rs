@@ -1,35 +1,15 @@
-//! An open Zarr store: the nodes of a folder, with the files of their chunks.
+//! The nodes of a store, with the files of their chunks.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
-use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
-use spile_core::layout::ArrayDesc;
 use spile_core::limits::{Budget, Limits};
 use spile_core::metadata::json_memory;
 use spile_core::report::Report;
-use spile_core::source::{Part, Source};
-use spile_core::tree::{Attrs, Value};
 
-use crate::to_tree::{self, Contents};
+use crate::store::{FILE_BYTES, Item, ItemKind, Store, escapes};
 use crate::wire::{self, ArrayMeta, DIMENSIONS, malformed, parse_object};
-
-/// Approximate memory of a file or folder name, in bytes.
-const FILE_BYTES: u64 = 256;
-
-/// The arrays of an open store.
-struct Store(Vec<StoredArray>);
-
-/// An array of the store, before stored metadata are applied.
-pub(crate) struct StoredArray {
-    pub(crate) path: String,
-    /// The data type as the metadata name it.
-    pub(crate) data_type: String,
-    pub(crate) desc: ArrayDesc,
-}
 
 /// A node of the hierarchy.
 pub(crate) struct Entry {
@@ -45,74 +25,64 @@ struct Node {
     array: Option<Result<ArrayMeta>>,
 }
 
-/// The state of reading a hierarchy.
-struct Walk<'a> {
+/// The nodes of a store, while they are read.
+pub(crate) struct Walk<'a> {
     limits: &'a Limits,
-    files: Vec<PathBuf>,
-    entries: Vec<Entry>,
-    report: Report,
-    version: u64,
+    pub(crate) store: Store,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) report: Report,
+    /// Highest version of a metadata document.
+    pub(crate) version: u64,
+    /// Number of files: metadata documents and chunks.
+    pub(crate) files: u64,
     budget: Budget,
 }
 
-/// Opens the store in `folder`; `None` if the folder is not a store. An array that cannot be read is a
-/// warning of severity error. Fails if the metadata of the root are malformed or the metadata exceed
-/// `limits`.
-pub(crate) fn open(folder: &Path, limits: &Limits) -> Result<Option<Parsed>> {
-    let has = |name: &str| folder.join(name).is_file();
-    if !["zarr.json", ".zarray", ".zgroup"].iter().any(|name| has(name)) {
-        return Ok(None);
-    }
-    let mut walk = Walk {
-        limits,
-        files: Vec::new(),
-        entries: Vec::new(),
-        report: Report::default(),
-        version: 0,
-        budget: Budget::new(limits),
-    };
-    walk.node(folder, "", 0)?;
-    let Walk { files, entries, mut report, version, .. } = walk;
-    let source = Source::joined(folder, &files)?;
-    let Contents { tree, arrays, metadata } =
-        to_tree::parse(&source, entries, &mut report, limits)?;
-    let summary = Attrs::from([
-        ("version", Value::UInt(version)),
-        ("arrays", Value::UInt(arrays.len() as u64)),
-        ("files", Value::UInt(files.len() as u64)),
-        ("bytes", Value::UInt(source.len())),
-    ]);
-    let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(report.findings);
-    Ok(Some(parsed.with_metadata(metadata).with_native(Store(arrays))))
+/// The nodes of a store, groups before their content. An array that cannot be read is a finding. Fails if the
+/// metadata of the root are malformed or the metadata exceed `limits`.
+pub(crate) fn read_store(store: Store, budget: Budget, limits: &Limits) -> Result<Walk<'_>> {
+    let (entries, report) = (Vec::new(), Report::default());
+    let mut walk = Walk { limits, store, entries, report, version: 0, files: 0, budget };
+    walk.node("", 0)?;
+    Ok(walk)
+}
+
+/// The key of `name` in the folder `key`.
+fn join(key: &str, name: &str) -> String {
+    if key.is_empty() { name.into() } else { format!("{key}/{name}") }
 }
 
 impl Walk<'_> {
     /// Adds a file of the store and returns its number.
-    fn add_file(&mut self, path: PathBuf) -> Result<usize> {
-        self.budget.charge(FILE_BYTES + path.as_os_str().len() as u64, "the list of files")?;
-        self.files.push(path);
-        Ok(self.files.len() - 1)
+    fn add_file(&mut self, key: &str) -> Result<usize> {
+        self.files += 1;
+        self.store.file(key, &mut self.budget)
     }
 
-    /// The JSON object in a file; `None` if there is no such file.
-    fn document(&mut self, path: PathBuf) -> Result<Option<wire::Object>> {
-        let text = match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_file() => {
-                self.limits.allow(self.budget.used().saturating_add(meta.len()), "the metadata")?;
-                std::fs::read(&path).map_err(|e| Error::io(&path, e))?
-            }
-            _ => return Ok(None),
+    /// The JSON object in the document `name` of the node `key`, whose folder has these `items`; `None` if there
+    /// is no such document.
+    fn document(&mut self, key: &str, name: &str, items: &[Item]) -> Result<Option<wire::Object>> {
+        let Ok(found) = items.binary_search_by(|item| item.name.as_str().cmp(name)) else {
+            return Ok(None);
         };
+        match items[found].kind {
+            ItemKind::File => {}
+            ItemKind::Folder => return Ok(None),
+            ItemKind::Refused(reason) => return Err(escapes(&format!("{name}: {reason}"))),
+        }
+        let number = self.add_file(&join(key, name))?;
+        let rest = self.limits.memory.saturating_sub(self.budget.used());
+        let text = self.store.content(number, &self.limits.with_memory(rest))?;
         self.budget.charge(json_memory(&text), "the metadata")?;
-        let parsed = parse_object(&text).map_err(|e| e.with_path(&path));
-        self.add_file(path)?;
-        parsed.map(Some)
+        parse_object(&text)
+            .map(Some)
+            .map_err(|e| Error::malformed(e.code(), format!("{name}: {}", e.message())))
     }
 
-    /// The metadata of the node in `folder`; `None` if the folder is not a node. Fails if the type of the
-    /// node is not known.
-    fn metadata(&mut self, folder: &Path) -> Result<Option<Node>> {
-        if let Some(mut meta) = self.document(folder.join("zarr.json"))? {
+    /// The metadata of the node `key`; `None` if the folder is not a node. Fails if the type of the node is not
+    /// known.
+    fn metadata(&mut self, key: &str, items: &[Item]) -> Result<Option<Node>> {
+        if let Some(mut meta) = self.document(key, "zarr.json", items)? {
             self.version = self.version.max(3);
             let format = meta.get("zarr_format").and_then(Json::as_u64);
             if format != Some(3) {
@@ -129,142 +99,119 @@ impl Walk<'_> {
             };
             return Ok(Some(Node { attrs, array }));
         }
-        if let Some(meta) = self.document(folder.join(".zarray"))? {
+        if let Some(meta) = self.document(key, ".zarray", items)? {
             self.version = self.version.max(2);
-            let mut attrs = self.document(folder.join(".zattrs"))?.unwrap_or_default();
+            let mut attrs = self.document(key, ".zattrs", items)?.unwrap_or_default();
             let array = Some(ArrayMeta::version_2(&meta, &attrs, self.limits));
             attrs.remove(DIMENSIONS);
             return Ok(Some(Node { attrs, array }));
         }
-        if self.document(folder.join(".zgroup"))?.is_some() {
+        if self.document(key, ".zgroup", items)?.is_some() {
             self.version = self.version.max(2);
-            let attrs = self.document(folder.join(".zattrs"))?.unwrap_or_default();
+            let attrs = self.document(key, ".zattrs", items)?.unwrap_or_default();
             return Ok(Some(Node { attrs, array: None }));
         }
         Ok(None)
     }
 
-    /// Reads the node in `folder` and all nodes below it.
-    fn node(&mut self, folder: &Path, path: &str, depth: u32) -> Result<()> {
+    /// Reads the node `key` and all nodes below it.
+    fn node(&mut self, key: &str, depth: u32) -> Result<()> {
         if depth > self.limits.depth {
             return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
         }
-        self.budget.charge(FILE_BYTES + 2 * path.len() as u64, "the nodes")?;
-        let is_root = path.is_empty();
-        match self.metadata(folder) {
-            Ok(None) => Ok(()),
+        self.budget.charge(FILE_BYTES + 2 * key.len() as u64, "the nodes")?;
+        let items = self.store.list(key, &self.budget)?;
+        let is_root = key.is_empty();
+        match self.metadata(key, &items) {
+            // Nodes may be in a folder that is not a node.
+            Ok(None) => self.children(key, items, depth),
             Ok(Some(Node { attrs, array: None })) => {
-                self.entries.push(Entry { path: path.to_string(), attrs, array: None });
-                self.children(folder, path, depth)
+                self.entries.push(Entry { path: key.to_string(), attrs, array: None });
+                self.children(key, items, depth)
             }
             Ok(Some(Node { attrs, array: Some(array) })) => {
-                let path = if is_root { "data" } else { path }.to_string();
-                match array {
-                    Ok(meta) => {
-                        self.budget.charge(2 * meta.fill.len() as u64, "the fill values")?;
-                        let chunks = self.chunks(folder, &meta)?;
-                        self.entries.push(Entry { path, attrs, array: Some((meta, chunks)) });
+                let path = if is_root { "data" } else { key }.to_string();
+                let read = array.and_then(|meta| {
+                    self.budget.charge(2 * meta.fill.len() as u64, "the fill values")?;
+                    let chunks = self.chunks(key, items, &meta)?;
+                    Ok((meta, chunks))
+                });
+                match read {
+                    Ok(array) => {
+                        self.entries.push(Entry { path, attrs, array: Some(array) });
                         Ok(())
                     }
                     Err(e) if is_root && e.kind() != ErrorKind::Unsupported => {
-                        Err(e.in_object(format!("\"{path}\"")).with_path(folder))
+                        Err(e.in_object(format!("\"{path}\"")))
                     }
                     Err(e) => report_array(&mut self.report, &path, e),
                 }
             }
-            Err(e) if is_root => Err(e.with_path(folder)),
+            Err(e) if is_root => Err(e),
             Err(e) => {
-                report_array(&mut self.report, path, e)?;
+                report_array(&mut self.report, key, e)?;
                 // It may be a group.
-                self.children(folder, path, depth)
+                self.children(key, items, depth)
             }
         }
     }
 
     /// Reads the nodes in the folders of a group.
-    fn children(&mut self, folder: &Path, path: &str, depth: u32) -> Result<()> {
-        for name in self.list(folder)? {
-            let child = folder.join(&name);
-            if child.is_dir() {
-                let slash = if path.is_empty() { "" } else { "/" };
-                self.node(&child, &format!("{path}{slash}{name}"), depth + 1)?;
+    fn children(&mut self, key: &str, items: Vec<Item>, depth: u32) -> Result<()> {
+        for Item { name, kind } in items {
+            match kind {
+                ItemKind::File => {}
+                ItemKind::Folder => self.node(&join(key, &name), depth + 1)?,
+                ItemKind::Refused(reason) => {
+                    report_array(&mut self.report, &join(key, &name), escapes(reason))?;
+                }
             }
         }
         Ok(())
     }
 
-    /// The files with chunks of an array, by chunk number.
-    fn chunks(&mut self, folder: &Path, meta: &ArrayMeta) -> Result<BTreeMap<u64, usize>> {
+    /// The files with chunks of an array whose folder has these `items`, by chunk number.
+    fn chunks(
+        &mut self,
+        key: &str,
+        items: Vec<Item>,
+        meta: &ArrayMeta,
+    ) -> Result<BTreeMap<u64, usize>> {
         let grid = meta.grid();
         let mut found = BTreeMap::new();
         // Levels of folders below that of the array.
         let deepest = if meta.keys.separator == '/' { meta.shape.rank() + 1 } else { 1 };
-        let mut folders = vec![(folder.to_path_buf(), String::new(), 1)];
-        while let Some((folder, prefix, depth)) = folders.pop() {
-            for name in self.list(&folder)? {
-                let (path, key) = (folder.join(&name), format!("{prefix}{name}"));
-                if path.is_dir() {
-                    if depth < deepest {
-                        self.budget
-                            .charge(FILE_BYTES + path.as_os_str().len() as u64, "the chunks")?;
-                        folders.push((path, format!("{key}/"), depth + 1));
+        let mut folders = vec![(String::new(), 1)];
+        let mut first = Some(items);
+        while let Some((prefix, depth)) = folders.pop() {
+            let items = match first.take() {
+                Some(items) => items,
+                None => self.store.list(&join(key, prefix.trim_end_matches('/')), &self.budget)?,
+            };
+            for Item { name, kind } in items {
+                let own = format!("{prefix}{name}");
+                match kind {
+                    ItemKind::Folder if depth < deepest => {
+                        self.budget.charge(FILE_BYTES + own.len() as u64, "the chunks")?;
+                        folders.push((format!("{own}/"), depth + 1));
                     }
-                } else if let Some(number) = meta.keys.number(&key, &grid) {
-                    found.insert(number, self.add_file(path)?);
+                    ItemKind::File => {
+                        if let Some(number) = meta.keys.number(&own, &grid) {
+                            found.insert(number, self.add_file(&join(key, &own))?);
+                        }
+                    }
+                    ItemKind::Refused(reason) if meta.keys.may_begin(&own) => {
+                        return Err(escapes(&format!("chunk {own}: {reason}")));
+                    }
+                    _ => {}
                 }
             }
         }
         Ok(found)
-    }
-
-    /// Names in a folder, sorted; names that are not UTF-8 are ignored.
-    fn list(&self, folder: &Path) -> Result<Vec<String>> {
-        let failed = |e| Error::io(folder, e);
-        let (mut names, mut bytes) = (Vec::new(), self.budget.used());
-        for entry in std::fs::read_dir(folder).map_err(failed)? {
-            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
-                bytes = bytes.saturating_add(name.len() as u64 + 64);
-                self.limits.allow(bytes, "the list of files")?;
-                names.push(name);
-            }
-        }
-        names.sort();
-        Ok(names)
     }
 }
 
 /// Reports that an array or node cannot be read. Returns errors that are not about the array.
 pub(crate) fn report_array(report: &mut Report, path: &str, error: Error) -> Result<()> {
     report.absorb(error.in_object(format!("\"{path}\"")))
-}
-
-impl Native for Store {
-    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let source = dataset.source();
-        let (parts, folder) = (source.parts(), source.path());
-        for (k, part) in parts.iter().enumerate() {
-            let end = parts.get(k + 1).map_or(source.len(), Part::start);
-            let name = folder.and_then(|folder| part.path().strip_prefix(folder).ok());
-            let name = name.unwrap_or(part.path()).to_string_lossy().into_owned();
-            let last = name.rsplit('/').next().unwrap_or(&name);
-            let meta = matches!(last, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs");
-            let kind = if meta { RegionKind::Header } else { RegionKind::Data };
-            let (offset, value) = (part.start(), String::new());
-            each(Region { offset, len: end - offset, kind, name, value })?;
-        }
-        Ok(())
-    }
-
-    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for StoredArray { path, data_type, desc } in &self.0 {
-            each(Object {
-                path: path.clone(),
-                id: None,
-                frame: None,
-                kind: data_type.clone(),
-                array: desc.clone(),
-            })?;
-        }
-        Ok(())
-    }
 }

@@ -1,59 +1,112 @@
 //! The nodes of a store as a tree.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value as Json;
+use spile_core::Dataset;
+use spile_core::convert;
 use spile_core::dtype::Kind;
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::limits::Limits;
+use spile_core::error::{Error, Result};
+use spile_core::format::{
+    Folder, FolderFormat, Native, Object, OpenOptions, Parsed, Region, RegionKind,
+};
+use spile_core::layout::{ArrayDesc, Coord, Extent};
+use spile_core::limits::Budget;
 use spile_core::metadata::StoredMetadata;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::shape::Shape;
+use spile_core::source::{Part, Source};
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::wire::ByteOrder;
 use spile_interchange::cf;
 
-use crate::chunks::{Stored, layout};
-use crate::read::{Entry, StoredArray, report_array};
-use crate::wire::{self, ArrayMeta, to_json};
+use crate::Zarr;
+use crate::chunks::{ChunkFiles, FieldPart};
+use crate::read::{Entry, Walk, read_store, report_array};
+use crate::store::{DOCUMENTS, Store};
+use crate::strings;
+use crate::wire::{self, ArrayMeta, DataType, Element, Field, NOT_FINITE, to_json};
 
 /// The attribute of the root group with metadata JSON.
 pub(crate) const DESCRIPTION: &str = "spile";
 
-/// The tree of a store and its arrays.
-pub(crate) struct Contents {
-    pub(crate) tree: Tree,
-    pub(crate) arrays: Vec<StoredArray>,
-    pub(crate) metadata: Option<StoredMetadata>,
+/// The arrays of an open store, before stored metadata are applied.
+struct StoreNative {
+    objects: Vec<Object>,
+    /// Members of a zip archive.
+    members: Vec<(Extent, String)>,
 }
 
-/// Builds the tree of all entries, which follow their groups. An array that cannot be read is reported.
-pub(crate) fn parse(
-    source: &Source,
-    entries: Vec<Entry>,
-    report: &mut Report,
-    limits: &Limits,
-) -> Result<Contents> {
-    let mut tree = Tree::new(limits);
-    let mut arrays = Vec::new();
+impl FolderFormat for Zarr {
+    fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>> {
+        let Some(store) = Store::folder(folder.path())? else { return Ok(None) };
+        let budget = Budget::new(&options.limits);
+        let parsed =
+            read_store(store, budget, &options.limits).and_then(|walk| open(walk, options));
+        parsed.map(Some).map_err(|e| e.with_path(folder.path()))
+    }
+}
+
+/// Opens a store in a zip archive.
+pub(crate) fn open_zip(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let mut budget = Budget::new(&options.limits);
+    let store = Store::zip(source, &mut budget)?;
+    let none = || Error::not_this_format("zarr-001", "the zip archive contains no Zarr store");
+    open(read_store(store.ok_or_else(none)?, budget, &options.limits)?, options)
+}
+
+/// Builds the tree of all nodes. An array that cannot be read is a warning of severity error.
+fn open(walk: Walk<'_>, options: &OpenOptions) -> Result<Parsed> {
+    let Walk { store, entries, mut report, version, files, .. } = walk;
+    let members = store.members();
+    let (source, stored) = store.finish()?;
+    let mut tree = Tree::new(&options.limits);
+    let mut objects = Vec::new();
     let mut metadata = None;
     for Entry { path, mut attrs, array } in entries {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let id = if let Some((meta, files)) = array {
-            let data_type = meta.data_type.clone();
-            match array_desc(source, meta, &files, limits) {
-                Ok((stored, desc)) => {
-                    let parent = tree.group_at(parent)?;
-                    let id = tree.add_array(parent, name, desc)?;
-                    arrays.push(StoredArray { path: path.clone(), data_type, desc: stored });
-                    id
-                }
+        if let Some((meta, files)) = array {
+            let files = ChunkFiles::new(&source, &stored, &files, &options.limits);
+            let arrays = match arrays(&meta, &files) {
+                Ok(arrays) => arrays,
                 Err(error) => {
-                    report_array(report, &path, error)?;
+                    report_array(&mut report, &path, error)?;
                     continue;
                 }
+            };
+            let parent = tree.group_at(parent)?;
+            let is_structured = matches!(meta.data_type, DataType::Structured { .. });
+            if is_structured {
+                let id = tree.add_group(parent, name)?;
+                tree.set_attrs(id, attributes(std::mem::take(&mut attrs)))?;
             }
-        } else if path.is_empty() {
+            for Shown { field, desc, units } in arrays {
+                let path = match &field {
+                    Some(field) => format!("{path}/{field}"),
+                    None => path.clone(),
+                };
+                let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
+                let parent = tree.group_at(parent)?;
+                let is_time = units.is_some();
+                let mut own = attributes(attrs.clone());
+                if let Some(units) = units.filter(|_| !own.contains("units")) {
+                    if units.contains(" since ") && !own.contains("calendar") {
+                        own.push("calendar", "proleptic_gregorian");
+                    }
+                    own.push("units", units);
+                }
+                let is_missing = meta.fill_is_missing && field.is_none();
+                let mut array = desc.clone();
+                array.dims = ArrayDesc::default_dims(array.shape.rank());
+                let kind = meta.type_name.clone();
+                let id = tree.add_array(parent, name, desc)?;
+                objects.push(Object { path: path.clone(), id: None, frame: None, kind, array });
+                tree.set_attrs(id, own)?;
+                cf::apply(&mut tree, id)?;
+                let array = tree.node(id).array.as_ref().filter(|_| is_missing);
+                let fill = array.and_then(|array| fill_number(array, &meta));
+                set_fill_value(&mut tree, id, fill, is_time);
+            }
+            continue;
+        }
+        let id = if path.is_empty() {
             if let Some(Json::String(text)) = attrs.remove(DESCRIPTION) {
                 metadata = Some(StoredMetadata {
                     stored_value: Some(stored_value),
@@ -66,48 +119,90 @@ pub(crate) fn parse(
             tree.add_group(parent, name)?
         };
         tree.set_attrs(id, attributes(attrs))?;
-        cf::apply(&mut tree, id)?;
-        set_fill_value(&mut tree, id);
     }
     set_coordinates(&mut tree);
     cf::set_roles(&mut tree)?;
-    Ok(Contents { tree, arrays, metadata })
+    let summary = Attrs::from([
+        ("version", Value::UInt(version)),
+        ("arrays", Value::UInt(objects.len() as u64)),
+        ("files", Value::UInt(files)),
+        ("bytes", Value::UInt(source.len())),
+    ]);
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(report.findings);
+    Ok(parsed.with_metadata(metadata).with_native(StoreNative { objects, members }))
 }
 
-/// The description of an array as it is stored, and with dimension names. Coordinates are not set.
-fn array_desc(
-    source: &Source,
-    meta: ArrayMeta,
-    files: &BTreeMap<u64, usize>,
-    limits: &Limits,
-) -> Result<(ArrayDesc, ArrayDesc)> {
-    let layout = layout(source, &meta, Stored::new(source, files), limits)?;
-    let stored = ArrayDesc::new(meta.dtype, meta.shape, layout);
-    let mut desc = stored.clone();
-    for (dim, name) in desc.dims.iter_mut().zip(meta.dims) {
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            *dim = name;
+/// An array as it is shown: of all elements, or of one field of structured elements.
+struct Shown {
+    field: Option<String>,
+    desc: ArrayDesc,
+    /// The unit of a date or time.
+    units: Option<String>,
+}
+
+/// The arrays of a store's array: one, or one per field.
+fn arrays(meta: &ArrayMeta, files: &ChunkFiles) -> Result<Vec<Shown>> {
+    let named = |mut desc: ArrayDesc| {
+        for (dim, name) in desc.dims.iter_mut().zip(&meta.dims) {
+            if let Some(name) = name.as_ref().filter(|name| !name.is_empty()) {
+                dim.clone_from(name);
+            }
+        }
+        desc
+    };
+    let shown = |element: &Element, field: Option<&Field>| {
+        let part = field.map(|field| FieldPart { offset: field.offset, dims: field.dims.clone() });
+        let layout = files.layout(meta, element, part.as_ref())?;
+        let extra = part.iter().flat_map(|part| &part.dims);
+        let lengths: Vec<u64> = meta.shape.lengths().iter().chain(extra).copied().collect();
+        let mut dtype = element.dtype;
+        if dtype.word() == 1 {
+            dtype = dtype.with_order(ByteOrder::Little);
+        }
+        let desc = named(ArrayDesc::new(dtype, Shape::new(lengths), layout));
+        let field = field.map(|field| field.path.clone());
+        Ok(Shown { field, desc, units: element.units.clone() })
+    };
+    match &meta.data_type {
+        DataType::Plain(element) => Ok(vec![shown(element, None)?]),
+        DataType::Structured { fields, .. } => {
+            fields.iter().map(|field| shown(&field.element, Some(field))).collect()
+        }
+        DataType::Variable { is_text } => {
+            let desc = named(strings::read(files, meta, *is_text)?);
+            Ok(vec![Shown { field: None, desc, units: None }])
         }
     }
-    Ok((stored, desc))
 }
 
-/// Adds the missing value of floats that xarray wrote: `_FillValue` is `NaN`, or the eight bytes of a
-/// double in base64.
-fn set_fill_value(tree: &mut Tree, id: NodeId) {
+/// The fill value of an array of real numbers; `None` for 0, which zarr-python writes if none is chosen.
+fn fill_number(desc: &ArrayDesc, meta: &ArrayMeta) -> Option<f64> {
+    let mut fill = meta.fill.clone();
+    convert::to_little(desc.dtype, &mut fill);
+    let number = desc.dtype.is_real().then(|| convert::element_f64(desc.dtype, &fill));
+    number.filter(|number| *number != 0.0)
+}
+
+/// Adds missing values that are not numbers in attributes: `fill`, dates and times without a value, and
+/// `_FillValue` as xarray writes it for floats: `NaN`, or the eight bytes of a double in base64.
+fn set_fill_value(tree: &mut Tree, id: NodeId, fill: Option<f64>, is_time: bool) {
     let node = tree.node_mut(id);
-    let Some(array) = node.array.as_mut().filter(|array| array.dtype.kind() == Kind::Float) else {
-        return;
-    };
-    let number = node.attrs.get_str("_FillValue").and_then(|text| match text {
+    let Some(array) = node.array.as_mut().filter(|array| array.dtype.is_real()) else { return };
+    let is_float = array.dtype.kind() == Kind::Float;
+    let text = node.attrs.get_str("_FillValue").filter(|_| is_float);
+    let number = text.and_then(|text| match text {
         "NaN" => Some(f64::NAN),
         text => {
             let bytes = base64_simd::STANDARD.decode_to_vec(text).ok()?;
             bytes.try_into().ok().map(f64::from_le_bytes)
         }
     });
-    if let Some(number) = number {
-        array.semantics_mut().missing.values.push(number);
+    let not_a_time = is_time.then_some(i64::MIN as f64);
+    for number in [number, fill, not_a_time].into_iter().flatten() {
+        let values = &mut array.semantics_mut().missing.values;
+        if !values.iter().any(|own| own.to_bits() == number.to_bits()) {
+            values.push(number);
+        }
     }
 }
 
@@ -157,8 +252,44 @@ fn from_json(value: Json) -> Value {
             (_, Some(integer)) => Value::Int(integer),
             _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
         },
-        Json::String(text) => Value::Text(text),
+        Json::String(text) => match text.strip_prefix(NOT_FINITE) {
+            Some("NaN") => Value::Float(f64::NAN),
+            Some("Infinity") => Value::Float(f64::INFINITY),
+            Some("-Infinity") => Value::Float(f64::NEG_INFINITY),
+            _ => Value::Text(text),
+        },
         Json::Array(list) => Value::List(list.into_iter().map(from_json).collect()),
         other => Value::Text(other.to_string()),
+    }
+}
+
+impl Native for StoreNative {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let source = dataset.source();
+        let mut emit = |offset: u64, end: u64, name: String| {
+            let last = name.rsplit('/').next().unwrap_or(&name);
+            let kind =
+                if DOCUMENTS.contains(&last) { RegionKind::Header } else { RegionKind::Data };
+            each(Region { offset, len: end - offset, kind, name, value: String::new() })
+        };
+        let (parts, folder) = (source.parts(), source.path());
+        for (k, part) in parts.iter().enumerate() {
+            let end = parts.get(k + 1).map_or(source.len(), Part::start);
+            let name = folder.and_then(|folder| part.path().strip_prefix(folder).ok());
+            let name = name.unwrap_or(part.path()).to_string_lossy().into_owned();
+            emit(part.start(), end, name)?;
+        }
+        let mut at = 0;
+        for (extent, name) in self.members.iter().filter(|(extent, _)| extent.len > 0) {
+            if extent.offset >= at {
+                at = extent.offset + extent.len;
+                emit(extent.offset, at, name.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        self.objects.iter().cloned().try_for_each(each)
     }
 }

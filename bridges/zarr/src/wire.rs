@@ -1,8 +1,10 @@
 //! Metadata documents: `zarr.json` of version 3, `.zarray`, `.zgroup` and `.zattrs` of version 2.
 
 mod data_type;
+mod fill;
 
 use serde_json::{Map, Value};
+use spile_codecs::{Pipeline, Step};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
@@ -10,9 +12,10 @@ use spile_core::shape::{Order, Shape};
 use spile_core::tree;
 use spile_core::wire::ByteOrder;
 
-use crate::codec::{Filter, Pipeline};
-use data_type::{fill_value, type_2, type_3};
-pub(crate) use data_type::{stored_type, type_name_3, zero_fill_3};
+use crate::codec::{depends_on_order, step};
+pub(crate) use data_type::{DataType, Element, Field, numpy_element, type_name_3, zero_fill_3};
+use data_type::{type_2, type_3};
+use fill::fill_value;
 
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
@@ -26,11 +29,13 @@ pub(crate) struct ArrayMeta {
     pub(crate) shape: Shape,
     /// Shape of a chunk, or of a shard.
     pub(crate) chunk: Shape,
-    pub(crate) dtype: DType,
+    pub(crate) data_type: DataType,
     /// The data type as the metadata name it.
-    pub(crate) data_type: String,
-    /// The fill value, in the byte order of the chunks.
+    pub(crate) type_name: String,
+    /// The fill value as it would be stored; the text of elements of variable length.
     pub(crate) fill: Vec<u8>,
+    /// The fill value is also a missing value, by the convention of xarray for version 2.
+    pub(crate) fill_is_missing: bool,
     pub(crate) dims: Vec<Option<String>>,
     pub(crate) keys: Keys,
     pub(crate) codecs: ChunkCodecs,
@@ -44,6 +49,15 @@ pub(crate) struct ChunkCodecs {
     pub(crate) pipeline: Pipeline,
     /// Set if chunks are shards.
     pub(crate) shard: Option<Box<Shard>>,
+    /// Elements have a variable length.
+    pub(crate) is_variable: bool,
+}
+
+impl ChunkCodecs {
+    /// The codecs of a chunk that is in addition a deflated member of a zip archive.
+    pub(crate) fn inflated(&self) -> Self {
+        Self { pipeline: self.pipeline.then(Step::Deflate), ..self.clone() }
+    }
 }
 
 /// `sharding_indexed`: a file with several chunks and an index.
@@ -86,6 +100,14 @@ impl Keys {
     }
 }
 
+impl Keys {
+    /// Whether the keys of chunks may begin with `name`.
+    pub(crate) fn may_begin(self, name: &str) -> bool {
+        let first = name.chars().next();
+        if self.prefix { first == Some('c') } else { first.is_some_and(|c| c.is_ascii_digit()) }
+    }
+}
+
 /// An error about invalid metadata.
 pub(crate) fn malformed(message: impl Into<String>) -> Error {
     Error::malformed("zarr-002", message)
@@ -96,20 +118,54 @@ pub(crate) fn unsupported(message: impl Into<String>) -> Error {
     Error::unsupported("zarr-003", message)
 }
 
-/// Parses a metadata document.
+/// Before `NaN`, `Infinity` or `-Infinity` in strings that stand for these numbers.
+pub(crate) const NOT_FINITE: char = '\0';
+
+/// Parses a metadata document. The numbers `NaN`, `Infinity` and `-Infinity`, which Python writes although they are
+/// not JSON, become strings with [`NOT_FINITE`] before the name.
 pub(crate) fn parse_object(text: &[u8]) -> Result<Object> {
-    match serde_json::from_slice(text) {
+    let parsed = serde_json::from_slice(text);
+    let parsed = parsed.or_else(|e| match quote_not_finite(text) {
+        Some(quoted) => serde_json::from_slice(&quoted),
+        None => Err(e),
+    });
+    match parsed {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(malformed("metadata: expected a JSON object")),
         Err(e) => Err(malformed(format!("metadata: invalid JSON: {e}"))),
     }
 }
 
+/// The text with numbers that are not finite as strings; `None` if there are none.
+fn quote_not_finite(text: &[u8]) -> Option<Vec<u8>> {
+    let mut quoted = Vec::with_capacity(text.len() + 64);
+    let (mut k, mut in_string, mut found) = (0, false, false);
+    while let Some(byte) = text.get(k) {
+        let rest = &text[k..];
+        let names: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
+        if let Some(name) = names.into_iter().find(|name| !in_string && rest.starts_with(name)) {
+            quoted.extend_from_slice(b"\"\\u0000");
+            quoted.extend_from_slice(name);
+            quoted.push(b'"');
+            (k, found) = (k + name.len(), true);
+            continue;
+        }
+        if *byte == b'\\' && in_string {
+            quoted.push(*byte);
+            k += 1;
+        }
+        in_string ^= *byte == b'"';
+        quoted.extend(text.get(k));
+        k += 1;
+    }
+    found.then_some(quoted)
+}
+
 impl ArrayMeta {
     /// Parses `zarr.json` of an array.
     pub(crate) fn version_3(meta: &Object, limits: &Limits) -> Result<Self> {
         let shape = lengths(meta.get("shape"), "shape")?;
-        let (data_type, dtype) = type_3(field(meta, "data_type")?)?;
+        let (type_name, data_type) = type_3(field(meta, "data_type")?)?;
         let (name, grid) = name_and_configuration(field(meta, "chunk_grid")?)?;
         if name != "regular" {
             return Err(unsupported(format!("chunk grid {name} is not supported")));
@@ -127,56 +183,71 @@ impl ArrayMeta {
         let codecs = field(meta, "codecs")?
             .as_array()
             .ok_or_else(|| malformed("codecs: expected a list"))?;
-        let (codecs, order) = parse_codecs(codecs, &chunk, dtype, 0)?;
-        let dtype = dtype.with_order(order);
-        let fill = fill_value(meta.get("fill_value"), dtype, limits)?;
-        let mut dims = vec![None; shape.rank()];
-        if let Some(Value::Array(names)) = meta.get("dimension_names") {
-            if names.len() != dims.len() {
-                let (rank, found) = (dims.len(), names.len());
-                return Err(malformed(format!("expected {rank} dimension_names, found {found}")));
-            }
-            dims = names.iter().map(|name| name.as_str().map(Into::into)).collect();
+        let parser = CodecParser { dtype: data_type.dtype(), limits };
+        let (codecs, order) = parser.codecs(codecs, &chunk, 0)?;
+        let data_type = data_type.with_order(order);
+        let fill = fill_value(meta.get("fill_value"), &data_type, limits)?;
+        let (rank, dims) = (shape.rank(), dimension_names(meta.get("dimension_names")));
+        let dims = dims.unwrap_or_else(|| vec![None; rank]);
+        if dims.len() != rank {
+            let found = dims.len();
+            return Err(malformed(format!("expected {rank} dimension_names, found {found}")));
         }
         let keys = Keys { prefix, separator };
-        Self { shape, chunk, dtype, data_type, fill, dims, keys, codecs }.checked()
+        let fill_is_missing = false;
+        Self { shape, chunk, data_type, type_name, fill, fill_is_missing, dims, keys, codecs }
+            .checked()
     }
 
     /// Parses `.zarray`; `attrs` is the content of `.zattrs`.
     pub(crate) fn version_2(meta: &Object, attrs: &Object, limits: &Limits) -> Result<Self> {
         let shape = lengths(meta.get("shape"), "shape")?;
         let chunk = lengths(meta.get("chunks"), "chunks")?;
-        let Some(data_type) = field(meta, "dtype")?.as_str() else {
-            return Err(unsupported("structured data types are not supported"));
+        let dtype = field(meta, "dtype")?;
+        let type_name = dtype.as_str().map_or_else(|| dtype.to_string(), Into::into);
+        let filters = meta.get("filters").and_then(Value::as_array).into_iter().flatten();
+        let compressor = meta.get("compressor").filter(|c| !c.is_null());
+        let mut codecs = filters.chain(compressor).peekable();
+        let id = |codec: &Value| codec.get("id").and_then(Value::as_str).unwrap_or("").to_string();
+        let data_type = if type_name == "|O" {
+            let is_text = match codecs.next().map(id).as_deref() {
+                Some("vlen-utf8") => true,
+                Some("vlen-bytes") => false,
+                Some(other) => {
+                    return Err(unsupported(format!(
+                        "objects encoded by {other} are not supported"
+                    )));
+                }
+                None => return Err(unsupported("objects without a codec are not supported")),
+            };
+            DataType::Variable { is_text }
+        } else {
+            type_2(dtype)?
         };
-        let dtype = type_2(data_type)
-            .ok_or_else(|| unsupported(format!("data type {data_type} is not supported")))?;
         let order = match meta.get("order").and_then(Value::as_str) {
             Some("C") | None => Order::C,
             Some("F") => Order::F,
             Some(other) => return Err(malformed(format!("order: expected C or F, found {other}"))),
         };
-        let axes = spile_core::chunks::Chunks::axes(shape.rank(), order);
-        let mut filters = Vec::new();
-        if let Some(Value::Array(list)) = meta.get("filters") {
-            for filter in list {
-                filters.push(Filter::version_2(filter, dtype)?);
-            }
+        let axes = order.slowest_first(shape.rank());
+        let mut steps = Vec::new();
+        for codec in codecs {
+            let name = codec.get("id").and_then(Value::as_str);
+            let name = name.ok_or_else(|| malformed("filter without an id"))?;
+            let configuration = codec.as_object().cloned().unwrap_or_default();
+            steps.extend(step(name, &configuration, data_type.dtype())?);
         }
-        if let Some(compressor) = meta.get("compressor").filter(|c| !c.is_null()) {
-            filters.push(Filter::version_2(compressor, dtype)?);
-        }
-        let codecs = ChunkCodecs { axes, pipeline: Pipeline::new(filters)?, shard: None };
+        let pipeline = Pipeline::chained(steps, "zarr-005", limits.memory / 4);
+        let is_variable = matches!(data_type, DataType::Variable { .. });
+        let codecs = ChunkCodecs { axes, pipeline, shard: None, is_variable };
         let separator = separator(meta.get("dimension_separator"), '.')?;
         let keys = Keys { prefix: false, separator };
-        let mut dims = vec![None; shape.rank()];
-        if let Some(Value::Array(names)) = attrs.get(DIMENSIONS)
-            && names.len() == dims.len()
-        {
-            dims = names.iter().map(|name| name.as_str().map(Into::into)).collect();
-        }
-        let fill = fill_value(meta.get("fill_value"), dtype, limits)?;
-        Self { shape, chunk, dtype, data_type: data_type.into(), fill, dims, keys, codecs }
+        let dims = dimension_names(attrs.get(DIMENSIONS)).filter(|d| d.len() == shape.rank());
+        let stored_fill = meta.get("fill_value").filter(|value| !value.is_null());
+        let fill_is_missing = dims.is_some() && stored_fill.is_some();
+        let dims = dims.unwrap_or_else(|| vec![None; shape.rank()]);
+        let fill = fill_value(stored_fill, &data_type, limits)?;
+        Self { shape, chunk, data_type, type_name, fill, fill_is_missing, dims, keys, codecs }
             .checked()
     }
 
@@ -193,9 +264,33 @@ impl ArrayMeta {
                 "{rank} dimensions are not supported, at most {MAX_RANK}"
             )));
         }
-        self.shape.bytes(self.dtype.size())?;
-        self.chunk.bytes(self.dtype.size())?;
+        let size = self.data_type.size().max(1);
+        self.shape.bytes(size)?;
+        self.chunk.bytes(size)?;
+        let mut inner = &self.codecs;
+        while let Some(shard) = &inner.shard {
+            inner = &shard.codecs;
+        }
+        if inner.is_variable != matches!(self.data_type, DataType::Variable { .. }) {
+            let name = &self.type_name;
+            return Err(malformed(format!("the codecs do not fit the data type {name}")));
+        }
         Ok(self)
+    }
+
+    /// The shards, if each chunk of them can be read separately: other codecs change only the chunks in them.
+    pub(crate) fn simple_shard(&self) -> Option<&Shard> {
+        let ChunkCodecs { axes, pipeline, shard, .. } = &self.codecs;
+        let is_simple = axes.iter().copied().eq(0..axes.len()) && pipeline.is_empty();
+        shard.as_deref().filter(|shard| is_simple && shard.codecs.shard.is_none())
+    }
+
+    /// Shape and codecs of the chunks that are read separately.
+    pub(crate) fn inner(&self) -> (&Shape, &ChunkCodecs) {
+        match self.simple_shard() {
+            Some(shard) => (&shard.chunk, &shard.codecs),
+            None => (&self.chunk, &self.codecs),
+        }
     }
 
     /// Number of chunks, or shards, along each dimension.
@@ -207,6 +302,12 @@ impl ArrayMeta {
 
 /// The attribute with dimension names in version 2, a convention of xarray.
 pub(crate) const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
+
+/// A list of names, some of which may be null; `None` for other values.
+fn dimension_names(value: Option<&Value>) -> Option<Vec<Option<String>>> {
+    let names = value?.as_array()?.iter();
+    Some(names.map(|name| name.as_str().map(Into::into)).collect())
+}
 
 fn field<'a>(meta: &'a Object, name: &str) -> Result<&'a Value> {
     meta.get(name).ok_or_else(|| malformed(format!("metadata without {name}")))
@@ -240,65 +341,102 @@ fn separator(value: Option<&Value>, usual: char) -> Result<char> {
     }
 }
 
-/// Parses the codecs of a chunk of shape `chunk`. Also returns the byte order of the elements.
-fn parse_codecs(
-    list: &[Value],
-    chunk: &Shape,
+/// Deepest nesting of shards.
+const MAX_SHARDS: u32 = 4;
+
+/// Parses the codecs of an array of elements of type `dtype`.
+struct CodecParser<'a> {
     dtype: DType,
-    depth: u32,
-) -> Result<(ChunkCodecs, ByteOrder)> {
-    let rank = chunk.rank();
-    let mut axes: Vec<usize> = (0..rank).collect();
-    let (mut order, mut shard, mut filters) = (None, None, Vec::new());
-    for codec in list {
-        let (name, configuration) = name_and_configuration(codec)?;
-        match name {
-            "transpose" if order.is_none() => {
-                let list = match configuration.get("order") {
-                    Some(Value::String(text)) if text == "C" => (0..rank as u64).collect(),
-                    Some(Value::String(text)) if text == "F" => (0..rank as u64).rev().collect(),
-                    other => lengths(other, "order")?.lengths().to_vec(),
-                };
-                // Repeated dimensions are an error of core when the array is opened.
-                let moved = list.iter().map(|k| axes.get(*k as usize).copied());
-                axes = moved
-                    .collect::<Option<_>>()
-                    .ok_or_else(|| malformed("transpose: dimension out of range"))?;
-            }
-            "bytes" if order.is_none() => {
-                order = Some(match configuration.get("endian").and_then(Value::as_str) {
-                    Some("big") => ByteOrder::Big,
-                    Some("little") | None => ByteOrder::Little,
-                    Some(other) => {
-                        return Err(malformed(format!(
-                            "endian: expected little or big, found {other}"
-                        )));
-                    }
-                });
-            }
-            "sharding_indexed" if order.is_none() && depth == 0 => {
-                let (inner, own) = Shard::new(&configuration, chunk, dtype, depth)?;
-                (shard, order) = (Some(Box::new(inner)), Some(own));
-            }
-            _ if order.is_some() => filters.push(Filter::version_3(name, &configuration)?),
-            other => return Err(unsupported(format!("codec {other} is not supported"))),
-        }
-    }
-    let order =
-        order.ok_or_else(|| malformed("codecs: no codec converts the elements to bytes"))?;
-    if shard.is_some() && (!filters.is_empty() || !axes.iter().copied().eq(0..rank)) {
-        return Err(unsupported("codecs of a complete shard are not supported"));
-    }
-    Ok((ChunkCodecs { axes, pipeline: Pipeline::new(filters)?, shard }, order))
+    limits: &'a Limits,
 }
 
-impl Shard {
-    fn new(
+impl CodecParser<'_> {
+    /// The codecs of a chunk of shape `chunk`, and the byte order of the elements.
+    fn codecs(
+        &self,
+        list: &[Value],
+        chunk: &Shape,
+        depth: u32,
+    ) -> Result<(ChunkCodecs, ByteOrder)> {
+        let rank = chunk.rank();
+        let mut axes: Vec<usize> = (0..rank).collect();
+        let (mut order, mut shard, mut is_variable) = (None, None, false);
+        let (mut filters, mut steps) = (Vec::new(), Vec::new());
+        for codec in list {
+            let (name, configuration) = name_and_configuration(codec)?;
+            match name {
+                "transpose" if order.is_none() => {
+                    let list = match configuration.get("order") {
+                        Some(Value::String(text)) if text == "C" => (0..rank as u64).collect(),
+                        Some(Value::String(text)) if text == "F" => {
+                            (0..rank as u64).rev().collect()
+                        }
+                        other => lengths(other, "order")?.lengths().to_vec(),
+                    };
+                    let moved = list.iter().map(|k| axes.get(*k as usize).copied());
+                    axes = moved
+                        .collect::<Option<_>>()
+                        .ok_or_else(|| malformed("transpose: dimension out of range"))?;
+                    let mut sorted = axes.clone();
+                    sorted.sort_unstable();
+                    if !sorted.into_iter().eq(0..rank) {
+                        return Err(malformed("transpose: expected each dimension once"));
+                    }
+                }
+                "bytes" if order.is_none() => {
+                    order = Some(match configuration.get("endian").and_then(Value::as_str) {
+                        Some("big") => ByteOrder::Big,
+                        Some("little") | None => ByteOrder::Little,
+                        Some(other) => {
+                            return Err(malformed(format!(
+                                "endian: expected little or big, found {other}"
+                            )));
+                        }
+                    });
+                }
+                "vlen-utf8" | "vlen-bytes" if order.is_none() => {
+                    (order, is_variable) = (Some(ByteOrder::Little), true);
+                }
+                "sharding_indexed" if order.is_none() && depth < MAX_SHARDS => {
+                    let outer: Vec<u64> = axes.iter().map(|axis| chunk.lengths()[*axis]).collect();
+                    let (inner, own) = self.shard(&configuration, &Shape::new(outer), depth)?;
+                    (shard, order) = (Some(Box::new(inner)), Some(own));
+                }
+                _ => {
+                    let name = name.strip_prefix("numcodecs.").unwrap_or(name);
+                    let step = step(name, &configuration, self.dtype)?;
+                    let is_filter = matches!(step, Some(Step::Numeric(_)));
+                    if is_filter != order.is_none() && step.is_some() {
+                        return Err(unsupported(format!(
+                            "codec {name} in this place of the codecs is not supported"
+                        )));
+                    }
+                    if is_filter { filters.extend(step) } else { steps.extend(step) }
+                }
+            }
+        }
+        let order =
+            order.ok_or_else(|| malformed("codecs: no codec converts the elements to bytes"))?;
+        let is_moved = !axes.iter().copied().eq(0..rank);
+        if filters.iter().any(|step| shard.is_some() || is_moved && depends_on_order(*step)) {
+            return Err(unsupported("filters of transposed or sharded elements are not supported"));
+        }
+        let filters = filters.into_iter().map(|step| match step {
+            Step::Numeric(filter) => Step::Numeric(filter.with_order(order)),
+            other => other,
+        });
+        let steps = filters.chain(steps).collect();
+        let pipeline = Pipeline::chained(steps, "zarr-005", self.limits.memory / 4);
+        Ok((ChunkCodecs { axes, pipeline, shard, is_variable }, order))
+    }
+
+    /// The shards of shape `outer`, and the byte order of the elements.
+    fn shard(
+        &self,
         configuration: &Object,
         outer: &Shape,
-        dtype: DType,
         depth: u32,
-    ) -> Result<(Self, ByteOrder)> {
+    ) -> Result<(Shard, ByteOrder)> {
         let chunk = lengths(configuration.get("chunk_shape"), "chunk_shape")?;
         let fits = |(outer, inner): (&u64, &u64)| *inner > 0 && outer.is_multiple_of(*inner);
         if chunk.rank() != outer.rank() || !outer.lengths().iter().zip(chunk.lengths()).all(fits) {
@@ -310,7 +448,7 @@ impl Shard {
             let list = configuration.get(name).and_then(Value::as_array);
             list.ok_or_else(|| malformed(format!("{name}: expected a list")))
         };
-        let (codecs, own) = parse_codecs(list("codecs")?, &chunk, dtype, depth + 1)?;
+        let (codecs, own) = self.codecs(list("codecs")?, &chunk, depth + 1)?;
         let (mut order, mut checked) = (ByteOrder::Little, false);
         for codec in list("index_codecs")? {
             match name_and_configuration(codec)? {
@@ -333,7 +471,7 @@ impl Shard {
                 )));
             }
         };
-        Ok((Self { chunk, codecs, at_start, checked, order }, own))
+        Ok((Shard { chunk, codecs, at_start, checked, order }, own))
     }
 }
 

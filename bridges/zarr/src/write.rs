@@ -16,8 +16,8 @@ use crate::wire::{Object, zero_fill_3};
 /// Target size of a chunk in bytes.
 const CHUNK_BYTES: u64 = 64 << 20;
 
-/// The chunk files of one array.
-pub(crate) struct ChunkFiles<'a> {
+/// Writes the chunk files of one array.
+pub(crate) struct ChunkWriter<'a> {
     folder: &'a FolderSink,
     path: &'a str,
     /// The dimension that is chunked.
@@ -30,7 +30,7 @@ pub(crate) struct ChunkFiles<'a> {
     open: Mutex<HashMap<u64, (Arc<Sink>, u64)>>,
 }
 
-impl<'a> ChunkFiles<'a> {
+impl<'a> ChunkWriter<'a> {
     /// Files for an array at `path` with elements of `size` bytes. Fails if the size of the array exceeds
     /// 64 bits.
     pub(crate) fn new(

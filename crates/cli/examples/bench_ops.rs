@@ -1,4 +1,4 @@
-//! The tasks of `cargo xtask bench ops` and `bench digitizer` with spile. Protocol: `benches/common.h`.
+//! The tasks of `cargo xtask bench ops` and `bench digitizer` with spile, and the files of `bench taf`. Protocol: `benches/common.h`.
 //!
 //! | task | measured |
 //! |---|---|
@@ -6,6 +6,7 @@
 //! | `convert FILE NEW` | conversion to another format |
 //! | `diff FILE OTHER` | comparison of two equal files |
 //! | `record KIND FILE BYTES` | creating an oscilloscope file with so many bytes of samples |
+//! | `samples TYPE FILE COLUMN ROW` | creating a two-dimensional TAF file with columns and rows of these lengths |
 //! | `run BYTES NEW PROGRAM ARGS...` | a program that reads so many bytes and may create a file |
 #![forbid(unsafe_code)]
 
@@ -20,9 +21,9 @@ use std::time::{Duration, Instant};
 use protocol::{Measurement, Result, serve};
 use spile::Dataset;
 use spile::dtype::DType;
-use spile::format::write_file;
+use spile::format::{WriteOptions, write_file};
 use spile::frames::{Cells, FrameCell, Moments};
-use spile::layout::{ArrayDesc, Extents, Layout};
+use spile::layout::{ArrayDesc, Extents, Layout, Linear};
 use spile::limits::Limits;
 use spile::shape::{Order, Shape};
 use spile::sink::Overwrite;
@@ -30,6 +31,7 @@ use spile::source::Source;
 use spile::tree::{ROOT, Tree};
 use spile_ops::convert::{self, convert};
 use spile_ops::diff::{Rules, diff};
+use spile_taf::wire::{Dimension, Header, parse_type};
 
 fn main() -> Result<()> {
     serve(task)
@@ -40,7 +42,19 @@ fn task(fields: &[&str]) -> Measurement {
         ["make", format, file, bytes] => make(format, Path::new(file), bytes.parse()?),
         ["convert", file, new] => convert_file(Path::new(file), Path::new(new)),
         ["diff", file, other] => compare(Path::new(file), Path::new(other)),
-        ["record", kind, file, bytes] => record(kind, Path::new(file), bytes.parse()?),
+        ["record", kind, file, bytes] => {
+            let bytes = bytes.parse()?;
+            let head = if kind == "bin" { keysight(bytes)? } else { lecroy(kind, bytes)? };
+            record(kind, Path::new(file), &head, bytes)
+        }
+        ["samples", kind, file, column, row] => {
+            let dtype = parse_type(kind)?;
+            let (column, row): (u64, u64) = (column.parse()?, row.parse()?);
+            let map = (kind != "flt32").then_some(Linear::new(-0.5, 1.0 / 256.0));
+            let grid = |length, step| Dimension { length, start: 0.0, step };
+            let head = Header::new(dtype, map, vec![grid(column, 1e-9), grid(row, 1.0)]).encode();
+            record(kind, Path::new(file), &head, column * row * dtype.size() as u64)
+        }
         ["run", bytes, new, program, ref args @ ..] => {
             Ok((run(Path::new(new), program, args)?, bytes.parse()?))
         }
@@ -99,8 +113,9 @@ fn convert_file(file: &Path, new: &Path) -> Measurement {
     let start = Instant::now();
     let format = convert::target(&spile::REGISTRY, None, new)?;
     let content = spile::open(file)?;
-    let plan = convert::plan(format, &content, new)?;
-    convert(format, &content, &plan, new, Overwrite::Never, false)?;
+    let options = WriteOptions::default();
+    let plan = convert::plan(format, &content, new, &options)?;
+    convert(format, &content, &plan, new, &options, Overwrite::Never, false)?;
     let time = start.elapsed();
     let bytes = convert::size(new)?;
     // Otherwise the next task has to wait for free memory.
@@ -123,35 +138,35 @@ fn compare(file: &Path, other: &Path) -> Measurement {
     Err(format!("{} differences", found.differences.len()).into())
 }
 
-/// LeCroy of 8 or 16 bits in either byte order, or Keysight.
-fn record(kind: &str, file: &Path, bytes: u64) -> Measurement {
+/// Writes a header and so many bytes of samples of a sine with noise.
+fn record(kind: &str, file: &Path, head: &[u8], bytes: u64) -> Measurement {
     let start = Instant::now();
-    let mut head = if kind == "bin" { keysight(bytes)? } else { lecroy(kind, bytes)? };
     let mut out = std::fs::File::create(file)?;
-    out.write_all(&head)?;
-    // A sine with noise.
+    out.write_all(head)?;
     let mut noise = 1_u64;
-    head.clear();
+    let mut samples = Vec::new();
     for k in 0..1_u32 << 18 {
         noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let y = (f64::from(k) * 1e-3).sin() * 0.9 + (noise >> 40) as f64 / (1 << 28) as f64;
         match kind {
-            "trc8" => head.push((y * 120.0) as i8 as u8),
-            "bin" => head.extend((y as f32).to_le_bytes()),
-            "trc16" => head.extend(((y * 30_000.0) as i16).to_le_bytes()),
-            _ => head.extend(((y * 30_000.0) as i16).to_be_bytes()),
+            "trc8" => samples.push((y * 120.0) as i8 as u8),
+            "uint8" => samples.push((y * 120.0 + 120.0) as u8),
+            "bin" | "flt32" => samples.extend((y as f32).to_le_bytes()),
+            "trc16" | "int16" => samples.extend(((y * 30_000.0) as i16).to_le_bytes()),
+            _ => samples.extend(((y * 30_000.0) as i16).to_be_bytes()),
         }
     }
     let mut left = bytes as usize;
     while left > 0 {
-        let part = left.min(head.len());
-        out.write_all(&head[..part])?;
+        let part = left.min(samples.len());
+        out.write_all(&samples[..part])?;
         left -= part;
     }
     out.sync_all()?;
     Ok((start.elapsed(), bytes))
 }
 
+/// The header of a LeCroy file with samples of 8 or 16 bits, in either byte order.
 fn lecroy(kind: &str, bytes: u64) -> Result<Vec<u8>> {
     let little = kind != "trc16be";
     let mut head = vec![0; 346];
@@ -175,6 +190,7 @@ fn lecroy(kind: &str, bytes: u64) -> Result<Vec<u8>> {
     Ok(head)
 }
 
+/// The header of a Keysight file with samples of 32 bits.
 fn keysight(bytes: u64) -> Result<Vec<u8>> {
     let bytes = u32::try_from(bytes)?;
     let mut head = b"AG10".to_vec();

@@ -11,6 +11,7 @@
 //! | `hint` | hints of errors in terms of the command line |
 //! | `progress` | progress bar on standard error |
 //! | `exit` | exit status |
+//! | [`samples`] | sample files |
 #![forbid(unsafe_code)]
 
 mod args;
@@ -21,6 +22,7 @@ mod exit;
 mod hint;
 mod print;
 mod progress;
+pub mod samples;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -79,6 +81,12 @@ fn parse(mut args: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
     if args.get(1).is_some_and(|arg| arg == "help") && !Path::new("help").exists() {
         args.remove(1);
         args.push("--help".into());
+        // A name that is not a command would be taken as a file.
+        let verb = args[1].to_string_lossy();
+        if !verb.starts_with('-') && Cli::command().find_subcommand(&*verb).is_none() {
+            let message = format!("unknown command \"{verb}\"; `spile help` lists all");
+            return Err(Cli::command().error(ErrorKind::InvalidSubcommand, message));
+        }
     }
     let cli = match Cli::try_parse_from(&args) {
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {

@@ -369,8 +369,7 @@ fn a_new_file_is_no_file_called_dash() {
     let file = golden("good/scalar_1x1.taf");
     let file = file.to_str().unwrap();
     for words in [
-        &["convert", file, "-", "-t", "npy"][..],
-        &["merge", file, "-t", "npy", "-o", "-"],
+        &["merge", file, "-t", "npy", "-o", "-"][..],
         &["salvage", file, "-o", "-"],
         &["index", file, "-"],
         &["scda", "unpack", file, "-o", "-"],
@@ -436,7 +435,7 @@ fn json_is_spoken_where_text_is_all_there_is() {
     assert_eq!(tour[0]["folder"], samples.canonicalize().unwrap().to_str().unwrap());
     assert_eq!(tour[1]["command"], "spile formats");
     assert_eq!(tour[2]["formats"][0]["name"], json(&["formats", "--json"])["formats"][0]["name"]);
-    assert_eq!(tour.iter().filter(|document| document["step"].is_string()).count(), 13);
+    assert_eq!(tour.iter().filter(|document| document["step"].is_string()).count(), 14);
 }
 
 #[test]

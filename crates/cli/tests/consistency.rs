@@ -42,6 +42,8 @@ fn help_of_a_verb_is_printed_in_both_forms() {
         assert_eq!(help, folder.good(&[verb, &["--help"]].concat()), "{verb:?}");
         assert!(help.contains(&format!("Usage: spile {}", verb.join(" "))), "{help}");
     }
+    // A name that is not a command is not explained as if it were a file.
+    assert!(folder.bad(&["help", "nosuch"]).contains("unknown command \"nosuch\""));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Commands are the lines that start with `$ ` in blocks marked `console`, all lines of blocks marked `sh`, and
 //! the last cells of tables that are a command in backquotes. A line that ends with `\` is continued. The
-//! commands of a page run in the printed order, in a temporary folder with the files of `docs/samples.md`;
+//! commands of a page run in the printed order, in a temporary folder with the files of `docs/samples.md`
+//! (README.md writes them itself); `cd` changes the folder of the following commands;
 //! `cargo run --release --` runs the program that is tested. Output is compared if any is printed: `[..]`, or
 //! `...` at the end of a line, stands for any text, a line `...` for any number of lines. A command without
 //! printed output must succeed. Printed output that contains an error, findings, losses or differences may
@@ -118,30 +119,6 @@ fn line_matches(expected: &str, found: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Copies the files of `docs/samples.md` to `folder`.
-fn copy_samples(folder: &Path) {
-    let table = fs::read_to_string(root().join("docs/samples.md")).unwrap();
-    let mut count = 0;
-    for line in table.lines().filter(|line| line.starts_with("| `")) {
-        let fields: Vec<&str> = line.split('`').collect();
-        copy(&root().join("tests/golden").join(fields[3]), &folder.join(fields[1]));
-        count += 1;
-    }
-    assert!(count > 0, "no table in docs/samples.md");
-}
-
-fn copy(from: &Path, to: &Path) {
-    if from.is_dir() {
-        for entry in fs::read_dir(from).unwrap() {
-            let entry = entry.unwrap();
-            copy(&entry.path(), &to.join(entry.file_name()));
-        }
-        return;
-    }
-    fs::create_dir_all(to.parent().unwrap()).unwrap();
-    fs::copy(from, to).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
-}
-
 /// Runs a command; the problem if it does not do what the page shows.
 fn problem(folder: &Path, example: &Example) -> Option<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_spile")).parent().unwrap();
@@ -207,13 +184,20 @@ fn every_command_in_the_documentation_does_what_is_printed() {
                 continue;
             }
         };
-        let folder = tempfile::tempdir().unwrap();
-        copy_samples(folder.path());
+        let temporary = tempfile::tempdir().unwrap();
+        let mut folder = temporary.path().to_path_buf();
+        if name != "README.md" {
+            spile_cli::samples::write_all(&folder).unwrap();
+        }
         for example in examples {
             let (line, command) = (example.line, &example.command);
             let program = command.split_whitespace().next().unwrap_or_default();
             if NOT_RUN.contains(&command.as_str()) {
                 skipped.push(command.clone());
+                continue;
+            }
+            if let Some(inner) = command.strip_prefix("cd ") {
+                folder.push(inner);
                 continue;
             }
             if !PROGRAMS.contains(&program) && !command.starts_with(FROM_CHECKOUT) {
@@ -222,7 +206,7 @@ fn every_command_in_the_documentation_does_what_is_printed() {
                 continue;
             }
             count += 1;
-            let found = problem(folder.path(), &example);
+            let found = problem(&folder, &example);
             problems.extend(found.map(|why| format!("{name}:{line}: `{command}`: {why}")));
         }
     }
@@ -242,6 +226,26 @@ fn the_readme_starts_with_the_tour_and_the_tests() {
     }
 }
 
+#[test]
+fn every_sample_in_samples_md_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    spile_cli::samples::write_all(folder.path()).unwrap();
+    let page = fs::read_to_string(root().join("docs/samples.md")).unwrap();
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.split('`').collect())
+        .collect();
+    assert!(rows.len() > 10);
+    for row in rows {
+        let path = folder.path().join(row[1]);
+        assert!(path.exists(), "{}", row[1]);
+        if row.len() > 3 {
+            assert_eq!(spile_cli::samples::write(row[3], folder.path()).unwrap(), path);
+        }
+    }
+}
+
 // Those of `docs/gallery.md` are run by `plot.rs`, which compares the pictures.
 #[test]
 fn no_command_is_outside_of_a_fenced_block() {
@@ -258,7 +262,8 @@ fn no_command_is_outside_of_a_fenced_block() {
 #[test]
 fn the_tests_named_in_correctness_md_exist() {
     let mut code = String::new();
-    for pattern in ["crates/**/*.rs", "formats/**/*.rs", "bridges/**/*.rs", "bindings/**/*.rs"] {
+    let rust = ["crates/**/*.rs", "formats/**/*.rs", "bridges/**/*.rs", "bindings/**/*.rs"];
+    for pattern in rust.into_iter().chain(["tests/interop/*.py"]) {
         for file in glob::glob(root().join(pattern).to_str().unwrap()).unwrap() {
             code += &fs::read_to_string(file.unwrap()).unwrap();
         }
@@ -272,7 +277,7 @@ fn the_tests_named_in_correctness_md_exist() {
             let exists = if is_path {
                 root().join(name).exists()
             } else {
-                code.contains(&format!("fn {name}("))
+                ["fn", "def"].iter().any(|word| code.contains(&format!("{word} {name}(")))
             };
             missing.extend((!exists).then_some(name));
         }

@@ -81,6 +81,8 @@ fn every_operation_of_the_table_has_its_word() {
     assert_eq!((&map["offset"], &map["type"]), (&1104.into(), &"flt32".into()));
     assert!(folder.good(&["taf", "plot", "p.taf"]).contains("p.taf"));
     folder.good(&["taf", "convert", "e.txt", "--overwrite"]);
+    let wrong = folder.bad(&["taf", "adjust", "p.taf", "1", "span", "1"]);
+    assert!(wrong.contains("expected two values for span"), "{wrong}");
     let wrong = folder.bad(&["taf", "adjust", "p.taf", "3", "shift", "1"]);
     assert!(wrong.contains("p.taf: no dimension 3: the array has 2"), "{wrong}");
     let nothing = folder.bad(&["taf", "crop", "p.taf", "1", "--grid", "5:6"]);
@@ -96,6 +98,11 @@ fn one_bad_file_does_not_stop_a_conversion() {
     assert_eq!(done.status.code(), Some(3));
     assert!(folder.path("a.taf").exists() && !folder.path("b.taf").exists());
     assert!(String::from_utf8_lossy(&done.stderr).contains("b.txt: "));
+    fs::write(folder.path("columns.txt"), "0 1\n1 2\n2 4\n").unwrap();
+    folder.good(&["taf", "convert", "columns.txt", "-o", "named.taf"]);
+    folder.good(&["check", "named.taf"]);
+    let wrong = ["taf", "convert", "columns.txt", "columns.txt", "-o", "two.taf"];
+    assert!(folder.bad(&wrong).contains("-o requires one file"));
 }
 
 #[test]
@@ -150,9 +157,9 @@ fn a_cut_file_is_salvaged_with_exit_3() {
 fn the_tour_shows_every_format_and_leaves_its_files() {
     let folder = Folder::new();
     let tour = folder.good(&["tour", "samples"]);
-    for words in ["$ spile info example.taf", "not ok (taf, 1 error)", "kept     array 101 x 2"] {
+    for words in ["$ spile info trajectory.gsd", "not ok (sdf, 1 error)", "kept     block"] {
         assert!(tour.contains(words), "{words}: {tour}");
     }
-    assert!(folder.path("samples/burst.svg").exists());
+    assert!(folder.path("samples/ex.png").exists());
     assert!(folder.bad(&["tour", "samples"]).contains("already exists"));
 }

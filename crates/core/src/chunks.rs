@@ -54,14 +54,6 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Dimensions from slowest to fastest of an array of `rank` dimensions.
-    pub fn axes(rank: usize, order: Order) -> Vec<usize> {
-        match order {
-            Order::C => (0..rank).collect(),
-            Order::F => (0..rank).rev().collect(),
-        }
-    }
-
     /// Number of chunks along each dimension.
     pub fn grid(&self) -> Shape {
         let lengths = self.shape.lengths().iter().zip(self.chunk.lengths());
@@ -242,7 +234,7 @@ impl ChunkStore {
             .iter()
             .map(|count| Span { start: 0, count: *count, step: 1, dropped: false })
             .collect();
-        let slowest = Chunks::axes(shape.len(), Order::C);
+        let slowest = Order::C.slowest_first(shape.len());
         let block = Block { first: offset / size, count: out.len() as u64 / size };
         let request = BlockRequest { spans: &spans, slowest: &slowest, block };
         self.read(source, limits, &request, out, &mut Vec::new())

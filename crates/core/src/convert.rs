@@ -6,6 +6,7 @@ mod text;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes as _};
 
+use crate::decimal::{self, Wide};
 use crate::dtype::{DType, Kind};
 use crate::layout::Linear;
 use crate::semantics::Missing;
@@ -244,8 +245,8 @@ pub fn recode_integers(from: DType, to: DType, bytes: &[u8], out: &mut Vec<u8>) 
 pub fn element_f64(dtype: DType, element: &[u8]) -> f64 {
     with_number!(dtype, T => <T as Number>::read_le(element).as_f64(), else match dtype.kind() {
         Kind::Float if dtype.size() == 2 => half::f16::from_le_bytes([element[0], element[1]]).to_f64(),
-        Kind::Float => binary128_to_f64(u128::from_le_bytes(sixteen(element))),
-        Kind::X87 => x87_to_f64(u128::from_le_bytes(sixteen(element))),
+        Kind::Float => wide_to_f64(Wide::Binary128, u128::from_le_bytes(sixteen(element))),
+        Kind::X87 => wide_to_f64(Wide::X87, u128::from_le_bytes(sixteen(element))),
         Kind::Complex | Kind::ComplexX87 => element_f64(part(dtype), &element[..dtype.word()]),
         Kind::Bool => f64::from(u8::from(element.iter().any(|b| *b != 0))),
         _ => f64::NAN,
@@ -268,29 +269,15 @@ fn sixteen(element: &[u8]) -> [u8; 16] {
     raw
 }
 
-/// IEEE binary128: sign, 15 bits of exponent, 112 of fraction.
-fn binary128_to_f64(bits: u128) -> f64 {
-    let exponent = (bits >> 112) as i32 & 0x7fff;
-    let fraction = bits & ((1 << 112) - 1);
-    let value = match exponent {
-        0x7fff if fraction == 0 => f64::INFINITY,
-        0x7fff => f64::NAN,
-        0 => scaled(fraction, 1 - 16383 - 112),
-        _ => scaled(fraction | 1 << 112, exponent - 16383 - 112),
+fn wide_to_f64(wide: Wide, bits: u128) -> f64 {
+    let (value, negative) = match wide.decode(bits) {
+        decimal::Value::Nan => return f64::NAN,
+        decimal::Value::Infinite(negative) => (f64::INFINITY, negative),
+        decimal::Value::Finite { negative, significand, exponent } => {
+            (scaled(significand, exponent), negative)
+        }
     };
-    if bits >> 127 == 1 { -value } else { value }
-}
-
-/// x87 extended precision: sign, 15 bits of exponent, 64 of significand with explicit leading bit.
-fn x87_to_f64(bits: u128) -> f64 {
-    let exponent = (bits >> 64) as i32 & 0x7fff;
-    let significand = bits as u64;
-    let value = match exponent {
-        0x7fff if significand << 1 == 0 => f64::INFINITY,
-        0x7fff => f64::NAN,
-        _ => scaled(u128::from(significand), exponent.max(1) - 16383 - 63),
-    };
-    if (bits >> 79) & 1 == 1 { -value } else { value }
+    if negative { -value } else { value }
 }
 
 /// `significand * 2^exponent`, rounded once, to nearest even.
@@ -353,7 +340,7 @@ mod tests {
         #[test]
         fn binary128_round_trips_every_double(bits in any::<u64>()) {
             let value = f64::from_bits(bits);
-            let back = binary128_to_f64(widen(value));
+            let back = wide_to_f64(Wide::Binary128, widen(value));
             prop_assert!(back.to_bits() == bits || (value.is_nan() && back.is_nan()));
         }
 
@@ -372,14 +359,15 @@ mod tests {
     fn wide_floats_round_to_nearest_even() {
         let one = 16383_u128 << 112;
         // Half a ULP above 1.0 rounds down to even, slightly more rounds up.
-        assert_eq!(binary128_to_f64(one | 1 << 59), 1.0);
-        assert_eq!(binary128_to_f64(one | 1 << 59 | 1), 1.0 + f64::EPSILON);
-        assert_eq!(binary128_to_f64(one | 3 << 59), 1.0 + 2.0 * f64::EPSILON);
-        assert_eq!(binary128_to_f64(0x7ffe << 112), f64::INFINITY);
-        assert_eq!(binary128_to_f64(1), 0.0);
-        assert!(binary128_to_f64(1 << 127).is_sign_negative());
-        let x87 =
-            |exponent: u128, significand: u64| x87_to_f64(exponent << 64 | u128::from(significand));
+        assert_eq!(wide_to_f64(Wide::Binary128, one | 1 << 59), 1.0);
+        assert_eq!(wide_to_f64(Wide::Binary128, one | 1 << 59 | 1), 1.0 + f64::EPSILON);
+        assert_eq!(wide_to_f64(Wide::Binary128, one | 3 << 59), 1.0 + 2.0 * f64::EPSILON);
+        assert_eq!(wide_to_f64(Wide::Binary128, 0x7ffe << 112), f64::INFINITY);
+        assert_eq!(wide_to_f64(Wide::Binary128, 1), 0.0);
+        assert!(wide_to_f64(Wide::Binary128, 1 << 127).is_sign_negative());
+        let x87 = |exponent: u128, significand: u64| {
+            wide_to_f64(Wide::X87, exponent << 64 | u128::from(significand))
+        };
         assert_eq!(x87(16383, 1 << 63), 1.0);
         assert_eq!(x87(16384, 0xc90f_daa2_2168_c235), std::f64::consts::PI);
         assert_eq!(x87(16383, u64::MAX), 2.0);

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use crate::error::{Error, Hint, Result};
 use crate::format::{Folder, Format, FormatInfo, Native, Object, OpenOptions, Parsed, Region};
-use crate::frames::FrameAxis;
-use crate::layout::{ArrayDesc, Layout};
+use crate::frames::{FrameAxis, FrameTable};
+use crate::layout::ArrayDesc;
 use crate::limits::Limits;
 use crate::metadata;
-use crate::read::Array;
+use crate::read::{Array, Axes};
 use crate::report::{Finding, Report};
+use crate::select::Selection;
+use crate::semantics::{Cell, Role};
+use crate::shape::Order;
 use crate::source::Source;
 use crate::tree::{Attrs, Node, NodeId, Tree};
 
@@ -129,7 +132,8 @@ impl Dataset {
         parsed: Parsed,
         options: &OpenOptions,
     ) -> Result<Self> {
-        let Parsed { source, tree, summary, warnings, metadata, native } = parsed;
+        let Parsed { source, mut tree, summary, warnings, metadata, native } = parsed;
+        tree.set_unreadable(&warnings)?;
         let (format, limits) = (Some(format), options.limits);
         let native = native.map(Arc::from);
         let plain =
@@ -232,13 +236,22 @@ impl Dataset {
     /// array without frames is the same in all of them.
     pub fn array_in_frame(&self, id: NodeId, frame: u64) -> Result<Option<Array>> {
         let desc = self.desc(id)?;
-        let opened = Array::open_frame(self, Some(id), desc, frame);
+        let opened = Array::open_frame(self, Some(id), desc, frame, |table, k| table.cell(k));
+        opened.map_err(|e| self.in_object(id, e).in_frame(frame))
+    }
+
+    /// The values of the array that is node `id` that apply in frame number `frame`: those of
+    /// [`Dataset::array_in_frame`], or those that the format defines for a frame without the array.
+    pub fn effective_array_in_frame(&self, id: NodeId, frame: u64) -> Result<Option<Array>> {
+        let desc = self.desc(id)?;
+        let cell = |table: &dyn FrameTable, k| table.effective_cell(k);
+        let opened = Array::open_frame(self, Some(id), desc, frame, cell);
         opened.map_err(|e| self.in_object(id, e).in_frame(frame))
     }
 
     /// [`Dataset::array_in_frame`] for an array that is not a node of the tree.
     pub fn open_array_in_frame(&self, desc: &ArrayDesc, frame: u64) -> Result<Option<Array>> {
-        Array::open_frame(self, None, desc, frame)
+        Array::open_frame(self, None, desc, frame, |table, k| table.cell(k))
     }
 
     fn desc(&self, id: NodeId) -> Result<&ArrayDesc> {
@@ -266,6 +279,28 @@ impl Dataset {
             Error::argument(message)
         })?;
         Ok(Frame { dataset: self.clone(), number })
+    }
+
+    /// The periodic cell in frame number `frame`: the first array with role [`Role::Cell`] and shape (3, 3)
+    /// that exists in it. A cell without frames is that of all frames. `None` if there is no such array;
+    /// fails if a vector is not finite.
+    pub fn cell(&self, frame: u64) -> Result<Option<Cell>> {
+        for (id, _, desc) in self.arrays() {
+            if desc.semantics().role != Role::Cell || desc.shape.lengths() != [3, 3] {
+                continue;
+            }
+            let Some(array) = self.array_in_frame(id, frame)? else { continue };
+            let values = array.read_f64(&Selection::all(), Axes::Order(Order::C))?;
+            let (rows, rest) = values.as_chunks::<3>();
+            let ([a, b, c], []) = (rows, rest) else { continue };
+            if !values.iter().all(|value| value.is_finite()) {
+                let error = Error::malformed("core-cell", "the cell vectors are not finite");
+                return Err(self.in_object(id, error).in_frame(frame));
+            }
+            let units = array.units().map(Into::into);
+            return Ok(Some(Cell { vectors: [*a, *b, *c], units }));
+        }
+        Ok(None)
     }
 
     /// Looks for what a running writer has added. Returns whether there is anything new.
@@ -368,5 +403,35 @@ impl Frame {
 
 /// Whether the array of a tree exists per frame.
 pub fn is_per_frame(tree: &Tree, desc: &ArrayDesc) -> bool {
-    tree.resolve(desc).is_ok_and(|desc| matches!(desc.layout, Layout::PerFrame(_)))
+    tree.resolve(desc).is_ok_and(|desc| desc.layout.frames().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::layout::Layout;
+    use crate::semantics::Semantics;
+    use crate::shape::Shape;
+    use crate::tree::ROOT;
+
+    #[test]
+    fn the_cell_has_three_finite_vectors_as_rows() {
+        let cell = |lengths: &[u64], last: f64, order: Order| {
+            let mut tree = Tree::new(&Limits::default());
+            let stored = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, last];
+            let bytes: Vec<u8> = stored.iter().flat_map(|v: &f64| v.to_le_bytes()).collect();
+            let layout = Layout::Inline(bytes.into(), order);
+            let desc = ArrayDesc::new(DType::F64, Shape::new(lengths), layout);
+            let desc = desc.with_semantics(Semantics::role(Role::Cell));
+            let id = tree.add_array(ROOT, "box", desc).unwrap();
+            tree.push_attr(id, "units", "bohr").unwrap();
+            Dataset::new(Source::memory([]), tree).cell(7)
+        };
+        let read = cell(&[3, 3], 9.0, Order::F).unwrap().unwrap();
+        assert_eq!(read.vectors, [[1.0, 4.0, 7.0], [2.0, 5.0, 8.0], [3.0, 6.0, 9.0]]);
+        assert_eq!(read.units.as_deref(), Some("bohr"));
+        assert_eq!(cell(&[9], 9.0, Order::C).unwrap(), None);
+        assert_eq!(cell(&[3, 3], f64::NAN, Order::C).unwrap_err().code(), "core-cell");
+    }
 }

@@ -12,8 +12,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::wire::{ByteOrder, Wire};
-
 pub use hint::Hint;
 
 /// Result with [`Error`].
@@ -239,51 +237,26 @@ impl Error {
     /// Serialises the error for another rank of the job.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let e = &*self.0;
-        let mut out = vec![e.kind as u8 + 1];
-        let number = |out: &mut Vec<u8>, value: Option<u64>| {
-            out.push(u8::from(value.is_some()));
-            out.extend_from_slice(&value.unwrap_or(0).to_le_bytes());
-        };
-        number(&mut out, e.offset);
-        number(&mut out, e.frame);
         let path = e.path.as_ref().map(|p| p.to_string_lossy());
-        let hint = e.hint.as_ref().map(ToString::to_string);
-        let texts =
-            [Some(e.code), Some(&e.message), e.object.as_deref(), path.as_deref(), hint.as_deref()];
-        for text in texts {
-            let text = text.unwrap_or("");
-            out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            out.extend_from_slice(text.as_bytes());
-        }
-        out
+        let texts = (e.code, &e.message, &e.object, path, &e.hint);
+        // Numbers and text can always be serialised.
+        serde_json::to_vec(&(e.kind.number(), e.offset, e.frame, texts)).unwrap_or_default()
     }
 
     /// Deserialises an error from another rank.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let mut wire = Wire::new(bytes, 0, ByteOrder::Little, "core-comm");
-        let mut read = || -> Result<Self> {
-            let kind = ErrorKind::ALL.get(usize::from(wire.u8()?).wrapping_sub(1));
-            let kind = *kind.unwrap_or(&ErrorKind::Io);
-            let mut number = || -> Result<Option<u64>> {
-                let known = wire.u8()? == 1;
-                let value = wire.u64()?;
-                Ok(known.then_some(value))
-            };
-            let (offset, frame) = (number()?, number()?);
-            let mut text = || -> Result<Option<String>> {
-                let length = wire.u32()? as usize;
-                let text = String::from_utf8_lossy(wire.take(length)?).into_owned();
-                Ok(Some(text).filter(|t| !t.is_empty()))
-            };
-            let code = text()?.map_or("", |code| intern(&code));
-            let mut error = Self::new(kind, code, text()?.unwrap_or_default());
-            error.0.object = text()?;
-            error.0.path = text()?.map(PathBuf::from);
-            error.0.hint = text()?.map(Hint::from);
-            (error.0.offset, error.0.frame) = (offset, frame);
-            Ok(error)
+        type Texts = (String, String, Option<String>, Option<PathBuf>, Option<String>);
+        let parsed = serde_json::from_slice::<(usize, Option<u64>, Option<u64>, Texts)>(bytes);
+        let (kind, offset, frame, (code, message, object, path, hint)) = match parsed {
+            Ok(parsed) => parsed,
+            Err(broken) => return Self::malformed("core-comm", broken.to_string()),
         };
-        read().unwrap_or_else(|broken| broken)
+        let kind = *ErrorKind::ALL.get(kind.wrapping_sub(1)).unwrap_or(&ErrorKind::Io);
+        let mut error = Self::new(kind, intern(&code), message);
+        (error.0.offset, error.0.frame) = (offset, frame);
+        (error.0.object, error.0.path) = (object, path);
+        error.0.hint = hint.map(Hint::from);
+        error
     }
 
     /// Kind of the underlying operating system error, if there is one.

@@ -1,24 +1,33 @@
 //! What a format offers: a small required trait and optional abilities.
 
+mod write;
+
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::dataset::Dataset;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
 use crate::metadata::StoredMetadata;
 use crate::report::{Finding, Report};
-use crate::shape::Order;
-use crate::sink::{FolderSink, Overwrite, Sink};
+use crate::sink::Sink;
 use crate::source::Source;
 use crate::tree::{Attrs, Tree};
+
+pub use write::{
+    Capabilities, Compression, Compressor, FolderWriter, FormatWriter, Loss, LossKind, RegionFile,
+    Regions, WriteOptions, Writer, ensure_replaceable, write_file, write_file_if, write_stream,
+    writer_of,
+};
 
 /// Bytes of a file's beginning that probing looks at.
 pub const HEAD_BYTES: usize = 4096;
 
 /// Extent of support; the table in the README is made from these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Grade {
     /// Not supported.
     None,
@@ -28,8 +37,19 @@ pub enum Grade {
     Complete,
 }
 
+impl Grade {
+    /// Name used in listings and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Partial => "partial",
+            Self::Complete => "complete",
+        }
+    }
+}
+
 /// What a format is and how far it is supported.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct FormatInfo {
     /// Short name, as in commands and codes.
     pub name: &'static str,
@@ -288,141 +308,6 @@ pub struct Object {
     pub array: ArrayDesc,
 }
 
-/// What a format can store without help.
-#[derive(Clone, Copy, Debug)]
-pub struct Capabilities {
-    /// Largest number of dimensions.
-    pub rank: usize,
-    /// The order in which it stores the elements of an array.
-    pub order: Order,
-    /// It has frames.
-    pub frames: bool,
-    /// It has this element type.
-    pub dtype: fn(DType) -> bool,
-    /// The type for single bytes.
-    pub byte: DType,
-    /// An object may have this name.
-    pub name: fn(&str) -> bool,
-    /// Arrays that a writer adds by itself.
-    pub adds: &'static [&'static str],
-}
-
-/// What is lost; see [`Loss`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum LossKind {
-    /// An array is not written.
-    Array,
-    /// A group is not written.
-    Group,
-    /// An attribute is not written, or with another value.
-    Attribute,
-    /// An array or group gets another name.
-    Name,
-    /// The element type changes.
-    Type,
-    /// The shape changes.
-    Shape,
-    /// Names of dimensions are not written.
-    Dimensions,
-    /// Coordinates are not written.
-    Coordinates,
-    /// The linear scaling is not written: stored values change.
-    Scaling,
-    /// Role, mesh, centring, components, point set or missing values are not written.
-    Meaning,
-    /// The frame axis, or frames of an array, are not written.
-    Frames,
-    /// Values change.
-    Values,
-}
-
-impl LossKind {
-    /// The word used in messages and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Array => "array",
-            Self::Group => "group",
-            Self::Attribute => "attribute",
-            Self::Name => "name",
-            Self::Type => "type",
-            Self::Shape => "shape",
-            Self::Dimensions => "dimensions",
-            Self::Coordinates => "coordinates",
-            Self::Scaling => "scaling",
-            Self::Meaning => "meaning",
-            Self::Frames => "frames",
-            Self::Values => "values",
-        }
-    }
-}
-
-/// Something that does not arrive in a written file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// Path of the object; empty for the root.
-    pub path: String,
-    /// What is lost.
-    pub kind: LossKind,
-    /// The attribute, where one is lost.
-    pub name: Option<String>,
-    /// Why, in the terms of the target: `VTK has no string attributes`.
-    pub reason: String,
-}
-
-impl Loss {
-    /// A loss of `kind` at `path`.
-    pub fn new(path: impl Into<String>, kind: LossKind, reason: impl Into<String>) -> Self {
-        Self { path: path.into(), kind, name: None, reason: reason.into() }
-    }
-
-    /// The loss of an attribute.
-    pub fn attribute(
-        path: impl Into<String>,
-        name: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> Self {
-        Self { name: Some(name.into()), ..Self::new(path, LossKind::Attribute, reason) }
-    }
-}
-
-/// Writes datasets as files of one format.
-pub trait FormatWriter: Send + Sync {
-    /// What the format can store, where a dataset beyond that can be flattened to plain arrays with its
-    /// metadata stored beside them; none where the format has its own way for everything.
-    fn capabilities(&self) -> Option<Capabilities> {
-        None
-    }
-
-    /// Everything of `content` that [`FormatWriter::write`] does not keep, computed from metadata alone:
-    /// linear in the number of objects, reads no values, creates no files. `path` is the name of the new
-    /// file: some formats have several forms with different extensions. Fails with the error of `write`
-    /// where the content cannot be written at all.
-    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>>;
-
-    /// Writes `content` to `sink`; the caller commits it. Returns losses that were found only while
-    /// writing, beyond [`FormatWriter::losses`].
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>>;
-}
-
-/// Writes datasets as folders of one format.
-pub trait FolderWriter: Send + Sync {
-    /// Everything of `content` that is not kept; see [`FormatWriter::losses`].
-    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>>;
-
-    /// Writes `content` to `folder`; the caller commits it. Returns losses found only while writing.
-    fn write_folder(&self, content: &Dataset, folder: &FolderSink) -> Result<Vec<Loss>>;
-}
-
-/// How a format is written.
-#[derive(Clone, Copy)]
-pub enum Writer<'a> {
-    /// As a file.
-    File(&'a dyn FormatWriter),
-    /// As a folder.
-    Folder(&'a dyn FolderWriter),
-}
-
 /// Checks files against the specification of a format.
 pub trait Checker: Send + Sync {
     /// Reports everything the specification forbids; `strict` adds what readers need not reject. Fails
@@ -520,65 +405,4 @@ impl Folder {
             |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
         self.files.iter().filter(ends).cloned().collect()
     }
-}
-
-/// The writer of a format, or an `Unsupported` error.
-pub fn writer_of(format: &dyn Format) -> Result<Writer<'_>> {
-    let none =
-        || Error::unsupported("", format!("writing {} is not supported", format.info().name));
-    format.abilities().writer.ok_or_else(none)
-}
-
-/// Writes `content` to `path` as `format`, a file or a folder. The write is atomic. Returns losses that
-/// were found only while writing.
-pub fn write_file(
-    format: &dyn Format,
-    content: &Dataset,
-    path: &Path,
-    overwrite: Overwrite,
-) -> Result<Vec<Loss>> {
-    write_file_if(format, content, path, overwrite, |_| Ok(()))
-}
-
-/// [`write_file`] that discards the output if `accept` refuses the losses found while writing.
-pub fn write_file_if(
-    format: &dyn Format,
-    content: &Dataset,
-    path: &Path,
-    overwrite: Overwrite,
-    accept: impl FnOnce(&[Loss]) -> Result<()>,
-) -> Result<Vec<Loss>> {
-    let losses;
-    match writer_of(format)? {
-        Writer::File(writer) => {
-            let mut sink = Sink::create(path, overwrite)?;
-            losses = writer.write(content, &mut sink)?;
-            accept(&losses)?;
-            sink.commit()?;
-        }
-        Writer::Folder(writer) => {
-            if overwrite == Overwrite::Replace && path.is_dir() {
-                ensure_replaceable(format, path, content.limits())?;
-            }
-            let sink = FolderSink::create(path, overwrite)?;
-            losses = writer.write_folder(content, &sink)?;
-            accept(&losses)?;
-            sink.commit()?;
-        }
-    }
-    Ok(losses)
-}
-
-/// Replacing a folder deletes everything in it, so it has to be empty or a dataset of the format: a
-/// mistyped name must not delete other files.
-fn ensure_replaceable(format: &dyn Format, path: &Path, limits: &Limits) -> Result<()> {
-    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    let opened = || Dataset::open_folder(format, &Folder::open(path)?, &limits.into());
-    // A damaged dataset is one, too.
-    if empty || !matches!(opened(), Ok(None)) {
-        return Ok(());
-    }
-    let name = format.info().name;
-    let message = format!("the folder is not a {name} dataset and is not replaced");
-    Err(Error::argument(message).with_path(path))
 }

@@ -26,6 +26,12 @@ pub trait FrameTable: Send + Sync {
 
     /// Shape and layout in `frame`; `None` if the frame does not contain the array.
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>>;
+
+    /// Shape and layout of the values that apply in `frame`: those of the frame, or those that the format
+    /// defines for a frame without the array, for example the values of the first frame.
+    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        self.cell(frame)
+    }
 }
 
 /// The frame axis of a dataset.

@@ -8,6 +8,7 @@ use crate::computed::Computed;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::frames::FrameTable;
+use crate::physical::Stored;
 use crate::semantics::{Missing, Role, Semantics};
 use crate::shape::{Order, Shape};
 use crate::tree::NodeId;
@@ -190,6 +191,8 @@ pub enum Layout {
     },
     /// Computed from other arrays; elements are little-endian.
     Computed(Arc<Computed>),
+    /// Physical values of stored elements: scaled, missing values NaN.
+    Physical(Arc<Stored>),
     /// All elements equal this little-endian element.
     Fill(Arc<[u8]>),
     /// The values of another array of the tree.
@@ -197,6 +200,62 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// The frames of an array that exists per frame; `None` for other arrays.
+    pub fn frames(&self) -> Option<&Arc<dyn FrameTable>> {
+        match self {
+            Self::PerFrame(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Byte ranges and element order of an array that is stored contiguously without encoding.
+    pub fn plain(&self) -> Option<(&Extents, Order)> {
+        match self {
+            Self::Plain { extents, order } => Some((extents, *order)),
+            _ => None,
+        }
+    }
+
+    /// The array whose values these are, for references.
+    pub fn same(&self) -> Option<NodeId> {
+        match self {
+            Self::Same(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Whether the elements are little-endian whatever the byte order of the type: values in memory, decoded
+    /// as a whole, or computed.
+    pub fn is_always_little(&self) -> bool {
+        matches!(
+            self,
+            Self::Inline(..)
+                | Self::EncodedWhole { .. }
+                | Self::Computed(_)
+                | Self::Physical(_)
+                | Self::Fill(_)
+        )
+    }
+
+    /// Whether neighbouring elements are not neighbours in the file: elements at a distance, chunks.
+    pub fn is_scattered(&self) -> bool {
+        matches!(self, Self::Rows { .. } | Self::Chunked { .. })
+    }
+
+    /// Order of the stored elements; C for layouts without an order.
+    pub fn order(&self) -> Order {
+        match self {
+            Self::Plain { order, .. }
+            | Self::Rows { order, .. }
+            | Self::Inline(_, order)
+            | Self::EncodedWhole { order, .. }
+            | Self::Encoded { order, .. } => *order,
+            Self::Computed(computed) => computed.order,
+            Self::Physical(stored) => stored.layout.order(),
+            _ => Order::C,
+        }
+    }
+
     /// This layout with offsets increased by `by` bytes. Fails for frames and references to other arrays.
     pub fn shifted(&self, by: u64) -> Result<Self> {
         let mut moved = self.clone();
@@ -208,6 +267,7 @@ impl Layout {
             | Self::Encoded { data, .. } => *data = data.shifted(by)?,
             Self::Chunked { chunks, .. } => *chunks = Arc::new(chunks.shifted(by)),
             Self::Computed(computed) => *computed = Arc::new(computed.shifted(by)?),
+            Self::Physical(stored) => moved = stored.with_layout(stored.layout.shifted(by)?),
             Self::Inline(..) | Self::Fill(_) => {}
             Self::PerFrame(_) | Self::Same(_) => {
                 return Err(Error::unsupported(
@@ -227,6 +287,7 @@ impl Layout {
             | Self::Inline(_, order)
             | Self::EncodedWhole { order, .. }
             | Self::Encoded { order, .. } => *order = new,
+            Self::Physical(stored) => same = stored.with_layout(stored.layout.in_order(new)?),
             Self::Fill(_) => {}
             _ => return None,
         }
@@ -248,6 +309,11 @@ impl Layout {
                 Some(Self::Inline(part.into(), Order::C))
             }
             Self::Fill(_) => Some(self.clone()),
+            Self::Physical(stored) => {
+                let (physical, own) = (stored.physical_dtype().size(), stored.dtype.size());
+                let scale = |bytes: u64| (bytes / physical as u64).checked_mul(own as u64);
+                Some(stored.with_layout(stored.layout.rows(scale(first)?, scale(len)?)?))
+            }
             // Rows without elements, of any number.
             Self::Chunked { .. } if len == 0 => Some(Self::Inline([].into(), Order::C)),
             Self::Chunked { chunks, first: start } => {
@@ -291,6 +357,7 @@ impl fmt::Debug for Layout {
             Self::Inline(bytes, _) => write!(f, "Inline({} bytes)", bytes.len()),
             Self::EncodedWhole { codec, .. } => write!(f, "EncodedWhole({})", codec.name()),
             Self::Computed(computed) => write!(f, "{computed:?}"),
+            Self::Physical(stored) => write!(f, "Physical({:?})", stored.layout),
             Self::Fill(_) => f.write_str("Fill"),
             Self::Same(node) => write!(f, "Same({node:?})"),
         }
@@ -365,6 +432,14 @@ pub enum Coord {
 }
 
 impl Coord {
+    /// The array with the points, if there is one.
+    pub fn node(&self) -> Option<NodeId> {
+        match self {
+            Self::Node(id) => Some(*id),
+            _ => None,
+        }
+    }
+
     /// Start and step of at least two uniformly spaced points. Otherwise the error is the index of the first
     /// point that deviates, or the number of points if there are fewer than two.
     pub fn spacing(points: &[f64]) -> std::result::Result<(f64, f64), usize> {
@@ -409,6 +484,7 @@ static DEFAULT_SEMANTICS: Semantics = Semantics {
     centring: None,
     component: None,
     point_set: None,
+    quantity: None,
     missing: Missing { values: Vec::new(), min: None, max: None },
 };
 
@@ -445,15 +521,7 @@ impl ArrayDesc {
 
     /// Order of the stored elements; C for layouts without an order.
     pub fn order(&self) -> Order {
-        match &self.layout {
-            Layout::Plain { order, .. }
-            | Layout::Rows { order, .. }
-            | Layout::Inline(_, order)
-            | Layout::EncodedWhole { order, .. }
-            | Layout::Encoded { order, .. } => *order,
-            Layout::Computed(computed) => computed.order,
-            _ => Order::C,
-        }
+        self.layout.order()
     }
 
     /// Offsets of elements of variable length in bytes, and the total at the end; `None` for other arrays.

@@ -28,6 +28,7 @@
 //! | `wire` | checked reads of fields in both byte orders; errors with offsets |
 //! | `dtype` `shape` `select` | element types, shapes, slices |
 //! | `layout` `tree` `frames` `semantics` | array descriptions; groups, arrays, attributes; the frame axis; meaning |
+//! | `atoms` | atoms of a frame: positions, species, other quantities |
 //! | `read` `plan` `store` `chunks` | reading arrays; read planning; chunked arrays |
 //! | `computed` | arrays computed from others on reading |
 //! | `convert` `reduce` `decimal` | conversion of elements; statistics, histograms, envelopes; decimal digits of wide floats |
@@ -35,11 +36,12 @@
 //! | `metadata` | stored metadata, applied when a file is opened |
 //! | `series` | the files of a run as one dataset |
 //! | `recording` | the common tree of oscilloscope formats |
-//! | `records` | text files record by record |
+//! | `text_records` | text files record by record |
 //! | `error` `report` `limits` | errors, findings, memory limits |
 //! | `comm` | communicators of parallel jobs and shared files |
 //! | `testkit` | the conformance suite of formats (feature `testkit`) |
 
+pub mod atoms;
 pub mod chunks;
 pub mod comm;
 pub mod computed;
@@ -53,10 +55,10 @@ pub mod frames;
 pub mod layout;
 pub mod limits;
 pub mod metadata;
+pub mod physical;
 mod plan;
 pub mod read;
 pub mod recording;
-pub mod records;
 pub mod reduce;
 pub mod registry;
 pub mod report;
@@ -67,6 +69,7 @@ pub mod shape;
 pub mod sink;
 pub mod source;
 mod store;
+pub mod text_records;
 pub mod tree;
 pub mod wire;
 

@@ -10,7 +10,7 @@ pub mod json;
 mod apply;
 mod stacked;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{ArrayDesc, Coord, Layout, Linear};
 use crate::limits::Limits;
-use crate::semantics::{Centring, Component, Missing, Role, Semantics};
+use crate::semantics::{Centring, Component, Missing, Quantity, Role, Semantics};
 use crate::shape::{Order, Shape};
 use crate::tree::{Attrs, NodeId, Tree, Value};
 use crate::wire::ByteOrder;
@@ -118,6 +118,8 @@ pub struct Meaning {
     component: Option<(String, u8)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     point_set: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quantity: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     missing: Vec<Real>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,7 +134,7 @@ impl Meaning {
         if *semantics == Semantics::default() {
             return None;
         }
-        let Semantics { role, mesh, centring, component, point_set, missing } = semantics;
+        let Semantics { role, mesh, centring, component, point_set, quantity, missing } = semantics;
         let axis = |centring: &Centring| match centring {
             Centring::Face(axis) | Centring::Edge(axis) => *axis,
             _ => 0,
@@ -143,6 +145,7 @@ impl Meaning {
             centring: centring.as_ref().map(|c| (c.name().into(), axis(c))),
             component: component.as_ref().map(|c| (c.vector.clone(), c.index)),
             point_set: point_set.clone(),
+            quantity: quantity.map(|quantity| quantity.name().into()),
             missing: missing.values.iter().copied().map(Real).collect(),
             min: missing.min.map(Real),
             max: missing.max.map(Real),
@@ -166,6 +169,7 @@ impl Meaning {
             centring,
             component: self.component.as_ref().map(component),
             point_set: self.point_set.clone(),
+            quantity: self.quantity.as_deref().and_then(Quantity::named),
             missing: Missing {
                 values: self.missing.iter().map(|v| v.0).collect(),
                 min: self.min.map(|v| v.0),
@@ -218,6 +222,10 @@ pub struct Metadata {
     /// tables that say how other arrays are read.
     #[serde(default, rename = "made", skip_serializing_if = "Vec::is_empty")]
     auxiliary: Vec<String>,
+    /// Attributes that the file has for other readers, by path in the file: they are not part of the tree, or
+    /// have another value there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    added: BTreeMap<String, Vec<String>>,
     nodes: Vec<NodeMeta>,
 }
 
@@ -362,7 +370,8 @@ impl Metadata {
         let (attrs, nodes) = (tree.attrs().clone(), nodes.collect());
         let native = |count| Frames { count, native: true, steps: None, times: None };
         let frames = tree.frames().map(|axis| native(axis.len()));
-        Self { spile: VERSION, attrs, frames, nodes, auxiliary: Vec::new() }
+        let (auxiliary, added) = (Vec::new(), BTreeMap::new());
+        Self { spile: VERSION, attrs, frames, nodes, auxiliary, added }
     }
 
     /// Sets how the array that is node number `k` after the root is stored.
@@ -375,6 +384,15 @@ impl Metadata {
     /// Names an array of the file that is not part of the tree.
     pub fn add_auxiliary(&mut self, path: impl Into<String>) {
         self.auxiliary.push(path.into());
+    }
+
+    /// Names attributes of the object at `path` of the file that the writer adds or changes for other readers:
+    /// they are ignored on reading.
+    pub fn add_attributes<'a>(&mut self, path: &str, names: impl IntoIterator<Item = &'a str>) {
+        let names: Vec<String> = names.into_iter().map(String::from).collect();
+        if !names.is_empty() {
+            self.added.entry(path.into()).or_default().extend(names);
+        }
     }
 
     /// Records that the file has arrays under other paths: old and new paths.

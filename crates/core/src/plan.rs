@@ -56,6 +56,9 @@ pub(crate) struct Scratch {
     pub(crate) out: Vec<u8>,
     pub(crate) decoded: Decoded,
     pub(crate) staging: Vec<u8>,
+    /// Physical values, and their bytes in the type of the array.
+    pub(crate) numbers: Vec<f64>,
+    pub(crate) values: Vec<u8>,
 }
 
 /// One axis of a block: strides in bytes in the store (`from`) and in the output (`to`).

@@ -4,15 +4,17 @@
 //! requested order, and reads only the bytes that a selection needs. Blocks are read and processed by all
 //! threads of the current rayon pool.
 
-use zerocopy::FromBytes as _;
+use std::sync::Arc;
 
 use crate::chunks::ChunkStore;
-use crate::convert::{self, Number};
+use crate::convert;
 use crate::dataset::Dataset;
 use crate::dtype::DType;
 use crate::error::{Error, Hint, Result};
+use crate::frames::{FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Layout, Linear};
 use crate::limits::Limits;
+use crate::physical::Stored;
 use crate::plan::Axis;
 use crate::select::{Selection, Span};
 use crate::semantics::Missing;
@@ -32,6 +34,9 @@ pub use coordinate::Coordinate;
 pub use selected::Selected;
 pub use values::{FromArray, ToSelection};
 
+/// Physical values converted at once: 64 KiB of `float64`.
+const PHYSICAL_BLOCK: u64 = 8 << 10;
+
 /// Largest block in bytes when elements are reordered, so that each read of the store is long.
 const REORDER_BLOCK: u64 = 16 << 20;
 
@@ -40,11 +45,14 @@ const REORDER_BLOCK: u64 = 16 << 20;
 pub struct Array {
     dataset: Dataset,
     node: Option<NodeId>,
+    /// Type of the elements in the store.
     dtype: DType,
     shape: Shape,
     order: Order,
     map: Option<Linear>,
     missing: Missing,
+    /// Elements are converted to physical values when they are read.
+    physical: Option<Arc<Stored>>,
     store: Store,
     /// Distance in bytes between elements, if they are not contiguous.
     stride: Option<u64>,
@@ -66,30 +74,31 @@ impl Array {
     /// read.
     pub(crate) fn open(dataset: &Dataset, node: Option<NodeId>, desc: &ArrayDesc) -> Result<Self> {
         let desc = dataset.tree().resolve(desc)?;
-        if let Layout::PerFrame(table) = &desc.layout {
+        if let Some(table) = desc.layout.frames() {
             let message = format!("the array exists per frame ({} frames)", table.len());
             return Err(Error::argument(message).hint(Hint::SelectFrames));
         }
         Self::from_parts(dataset, node, desc, &desc.shape, &desc.layout)
     }
 
-    /// Opens the array in `frame`; `None` if the frame does not contain it. An array without frames is the
-    /// same in every frame.
+    /// Opens the array in `frame`, whose part of a frame table `cell` returns; `None` if there is none. An
+    /// array without frames is the same in every frame.
     pub(crate) fn open_frame(
         dataset: &Dataset,
         node: Option<NodeId>,
         desc: &ArrayDesc,
         frame: u64,
+        cell: impl FnOnce(&dyn FrameTable, u64) -> Result<Option<FrameCell>>,
     ) -> Result<Option<Self>> {
         let desc = dataset.tree().resolve(desc)?;
-        let Layout::PerFrame(table) = &desc.layout else {
+        let Some(table) = desc.layout.frames() else {
             return Self::open(dataset, node, desc).map(Some);
         };
         if frame >= table.len() {
             let message = format!("no frame {frame}: the dataset has {} frames", table.len());
             return Err(Error::argument(message));
         }
-        match table.cell(frame)? {
+        match cell(&**table, frame)? {
             Some(cell) => {
                 Self::from_parts(dataset, node, desc, &cell.shape, &cell.layout).map(Some)
             }
@@ -104,27 +113,25 @@ impl Array {
         shape: &Shape,
         layout: &Layout,
     ) -> Result<Self> {
+        if let Layout::Physical(stored) = layout {
+            let inner = ArrayDesc::new(stored.dtype, shape.clone(), stored.layout.clone());
+            let array = Self::from_parts(dataset, node, &inner, shape, &stored.layout)?;
+            return Ok(Self { physical: Some(stored.clone()), ..array });
+        }
         let (source, limits) = (dataset.source(), dataset.limits());
         let mut shape = shape.clone();
-        let mut order = desc.order();
+        let order = layout.order();
         let mut dtype = desc.dtype;
+        if layout.is_always_little() {
+            dtype = dtype.with_order(ByteOrder::Little);
+        }
         let bytes = shape.bytes(dtype.size())?;
         let mut stride = None;
         let store = match layout {
-            Layout::Plain { extents, order: own } => {
-                order = *own;
-                Store::File(extents.clone())
-            }
-            Layout::Inline(bytes, own) => {
-                (order, dtype) = (*own, dtype.with_order(ByteOrder::Little));
-                Store::Memory(bytes.clone())
-            }
-            Layout::Fill(element) => {
-                dtype = dtype.with_order(ByteOrder::Little);
-                Store::Fill(element.clone())
-            }
+            Layout::Plain { extents, .. } => Store::File(extents.clone()),
+            Layout::Inline(bytes, _) => Store::Memory(bytes.clone()),
+            Layout::Fill(element) => Store::Fill(element.clone()),
             Layout::Computed(computed) => {
-                (order, dtype) = (computed.order, dtype.with_order(ByteOrder::Little));
                 let inputs = computed.inputs.iter().map(|input| dataset.open_array(input));
                 Store::Computed {
                     computed: computed.clone(),
@@ -133,21 +140,20 @@ impl Array {
                     len: bytes,
                 }
             }
-            Layout::EncodedWhole { extents, codec, order: own } => {
-                (order, dtype) = (*own, dtype.with_order(ByteOrder::Little));
+            Layout::EncodedWhole { extents, codec, .. } => {
                 let mut text = Vec::new();
                 read_checked(source, extents, 0, extents.len(), limits, &mut text)?;
                 let mut values = vec![0; limits.allow(bytes, "the decoded array")?];
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())
             }
-            Layout::Rows { extents, stride: distance, order: own } => {
+            Layout::Rows { extents, stride: distance, .. } => {
                 if *distance < dtype.size() as u64 {
                     let message =
                         format!("the row stride of {distance} bytes is less than the element size");
                     return Err(Error::malformed("core-layout", message));
                 }
-                (order, stride) = (*own, Some(*distance));
+                stride = Some(*distance);
                 Store::File(extents.clone())
             }
             // Elements of variable length are read as bytes.
@@ -155,8 +161,7 @@ impl Array {
                 (dtype, shape) = (DType::opaque(1), Shape::new([data.len()]));
                 Store::File(data.clone())
             }
-            Layout::Encoded { starts, decoded, data, codec, order: own } => {
-                order = *own;
+            Layout::Encoded { starts, decoded, data, codec, .. } => {
                 if layout.ragged(Some(bytes)).is_some() {
                     let total = decoded.last().copied().unwrap_or(0);
                     (dtype, shape) = (DType::opaque(1), Shape::new([total]));
@@ -169,10 +174,9 @@ impl Array {
                 }
             }
             Layout::Chunked { chunks, first } => {
-                order = Order::C;
                 Store::Chunked(ChunkStore::new(chunks, *first, &shape, dtype.size(), limits)?)
             }
-            Layout::PerFrame(_) | Layout::Same(_) => {
+            Layout::PerFrame(_) | Layout::Same(_) | Layout::Physical(_) => {
                 return Err(Error::malformed("core-layout", "a layout refers to another layout"));
             }
         };
@@ -185,13 +189,18 @@ impl Array {
         }
         store.check(dtype.size(), needed)?;
         let (dataset, missing) = (dataset.clone(), desc.semantics().missing.clone());
-        let map = desc.map;
-        Ok(Self { dataset, node, dtype, shape, order, map, missing, store, stride })
+        let (map, physical) = (desc.map, None);
+        Ok(Self { dataset, node, dtype, shape, order, map, missing, physical, store, stride })
+    }
+
+    /// This array, read as the physical values of `stored`.
+    pub(crate) fn converted(self, stored: Arc<Stored>) -> Self {
+        Self { map: None, missing: Missing::default(), physical: Some(stored), ..self }
     }
 
     /// Element type, with the byte order of the file. Elements are always returned little-endian.
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.physical.as_ref().map_or(self.dtype, |stored| stored.physical_dtype())
     }
 
     /// Shape.
@@ -231,18 +240,14 @@ impl Array {
     /// The stored bytes without a copy, in the byte order and element order of the file. `None` if they are
     /// not contiguous in memory or a map.
     pub fn view(&self) -> Option<&[u8]> {
+        self.stored_view().filter(|_| self.physical.is_none())
+    }
+
+    /// [`Array::view`] of the elements in the store, before they are converted to physical values.
+    fn stored_view(&self) -> Option<&[u8]> {
         let len = self.shape.bytes(self.dtype.size()).ok()?;
         let packed = self.stride.is_none_or(|stride| stride == self.dtype.size() as u64);
         packed.then(|| self.store.view(self.source(), len)).flatten()
-    }
-
-    /// The stored numbers without a copy, in the element order of the file, before scaling. `None` if
-    /// [`Array::view`] is, if the type is not `T` in native byte order, or if they are not aligned.
-    pub fn view_as<T: Number>(&self) -> Option<&[T]> {
-        let native = !self.dtype.needs_swap(ByteOrder::NATIVE);
-        (native && self.dtype.with_order(ByteOrder::Little) == T::DTYPE)
-            .then(|| <[T]>::ref_from_bytes(self.view()?).ok())
-            .flatten()
     }
 
     /// A selection, to be read in the order of `axes`. Fails if it does not fit the shape.
@@ -260,7 +265,7 @@ impl Array {
     /// exceed the memory limit.
     pub fn read_bytes(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<u8>> {
         let selected = self.select(selection, axes)?;
-        let bytes = selected.count().saturating_mul(self.dtype.size() as u64);
+        let bytes = selected.count().saturating_mul(self.dtype().size() as u64);
         let mut out = vec![0; self.limits().allow(bytes, "the selection")?];
         selected.read_into(&mut out)?;
         Ok(out)
@@ -274,7 +279,7 @@ impl Array {
     /// Converts little-endian elements of this array to physical values: scaled, missing values NaN;
     /// `out` is overwritten.
     pub fn to_physical(&self, bytes: &[u8], out: &mut Vec<f64>) {
-        convert::to_physical(self.dtype, self.map, &self.missing, bytes, out);
+        convert::to_physical(self.dtype(), self.map, &self.missing, bytes, out);
     }
 
     /// Reads all elements of `selection` as physical values in the order of `axes`: scaled, missing values
@@ -296,14 +301,10 @@ impl Array {
     fn select_spans(&self, spans: Vec<Span>, axes: Axes<'_>) -> Result<Selected<'_>> {
         let rank = self.shape.rank();
         let size = self.dtype.size();
-        let stored: Vec<usize> = match self.order {
-            Order::C => (0..rank).collect(),
-            Order::F => (0..rank).rev().collect(),
-        };
+        let stored = self.order.slowest_first(rank);
         let requested: Vec<usize> = match axes {
             Axes::Stored => stored.clone(),
-            Axes::Order(Order::C) => (0..rank).collect(),
-            Axes::Order(Order::F) => (0..rank).rev().collect(),
+            Axes::Order(order) => order.slowest_first(rank),
             Axes::Slowest(axes) => {
                 let mut seen = vec![false; rank];
                 let fits = axes.len() == rank
@@ -346,6 +347,8 @@ impl Array {
                 _ if reorder => large,
                 // One chunk per thread if possible.
                 Store::Chunked(chunks) => chunks.chunk_bytes().clamp(small, large),
+                // The physical values of a block stay in the cache.
+                _ if self.physical.is_some() => small.min(PHYSICAL_BLOCK * size as u64),
                 _ => small,
             };
             bytes as usize

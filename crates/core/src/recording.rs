@@ -190,8 +190,6 @@ pub struct Recording {
 struct Records {
     /// Everything but the samples.
     headers: Vec<Region>,
-    /// Objects of the file that are not arrays of the tree.
-    more: Vec<Object>,
     nodes: Vec<NodeId>,
 }
 
@@ -219,7 +217,7 @@ impl Recording {
             nodes.push(node);
         }
         let parsed = Parsed::new(source, tree).with_warnings(report.findings);
-        let native = Records { headers, more: Vec::new(), nodes };
+        let native = Records { headers, nodes };
         Ok(Self { parsed, native })
     }
 
@@ -238,12 +236,6 @@ impl Recording {
     /// This recording with more warnings.
     pub fn with_findings(mut self, report: Report) -> Self {
         self.parsed.warnings.extend(report.findings);
-        self
-    }
-
-    /// This recording with objects of the file that are not arrays of the tree.
-    pub fn with_objects(mut self, more: Vec<Object>) -> Self {
-        self.native.more = more;
         self
     }
 
@@ -324,7 +316,7 @@ impl Native for Records {
             let kind = array.dtype.to_string();
             each(Object { path: node.path.clone(), id: None, frame: None, kind, array })?;
         }
-        self.more.iter().cloned().try_for_each(each)
+        Ok(())
     }
 }
 

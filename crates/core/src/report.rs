@@ -1,9 +1,12 @@
 //! Findings of `check` and warnings of `open`.
 
+use serde::Serialize;
+
 use crate::error::{Error, ErrorKind, Hint};
 
 /// Severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Information; not a defect.
     Note,
@@ -25,7 +28,7 @@ impl Severity {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Severity.
     pub severity: Severity,
@@ -34,12 +37,16 @@ pub struct Finding {
     /// Message without location.
     pub message: String,
     /// Object: a block, chunk, tag or dimension.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// Frame, for formats with frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
     /// Byte offset in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Suggestion.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Hint>,
 }
 

@@ -140,10 +140,7 @@ pub fn boxes(
     elements: u64,
 ) -> impl Iterator<Item = Selection> + use<> {
     let lengths = shape.lengths().to_vec();
-    let slowest: Vec<usize> = match order {
-        Order::C => (0..lengths.len()).collect(),
-        Order::F => (0..lengths.len()).rev().collect(),
-    };
+    let slowest = order.slowest_first(lengths.len());
     // The slowest axis whose inner part fits a box is split; the axes before it are iterated.
     let mut split = slowest.len().saturating_sub(1);
     let mut inner = 1_u64;

@@ -26,7 +26,7 @@ pub enum Role {
     Table,
     /// Text.
     Text,
-    /// The periodic cell: three vectors as rows, or HOOMD's six box parameters.
+    /// The periodic cell; see [`Cell`].
     Cell,
 }
 
@@ -136,6 +136,66 @@ impl Missing {
     }
 }
 
+/// The periodic cell of a crystal or a simulation box; [`Dataset::cell`](crate::Dataset::cell) reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The vectors a, b and c as rows.
+    pub vectors: [[f64; 3]; 3],
+    /// Unit of the vectors, where known.
+    pub units: Option<String>,
+}
+
+/// What the values of a point set are, where writers of other formats need to know it;
+/// [`Dataset::atoms`](crate::Dataset::atoms) collects them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Quantity {
+    /// Positions, one row of x, y and z per point.
+    Position,
+    /// Species: names, or codes that are indices of the names in [`Quantity::SpeciesNames`].
+    Species,
+    /// The names of the species, one row per name.
+    SpeciesNames,
+    /// Velocities.
+    Velocity,
+    /// Forces.
+    Force,
+    /// Masses.
+    Mass,
+    /// Charges.
+    Charge,
+}
+
+impl Quantity {
+    const ALL: [Self; 7] = [
+        Self::Position,
+        Self::Species,
+        Self::SpeciesNames,
+        Self::Velocity,
+        Self::Force,
+        Self::Mass,
+        Self::Charge,
+    ];
+
+    /// Name used in listings and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Position => "position",
+            Self::Species => "species",
+            Self::SpeciesNames => "species names",
+            Self::Velocity => "velocity",
+            Self::Force => "force",
+            Self::Mass => "mass",
+            Self::Charge => "charge",
+        }
+    }
+
+    /// The quantity with that [name](Quantity::name).
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|quantity| quantity.name() == name)
+    }
+}
+
 /// Semantics of an array.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -150,6 +210,8 @@ pub struct Semantics {
     pub component: Option<Component>,
     /// The set of points: a species, a particle type, a group of atoms.
     pub point_set: Option<String>,
+    /// What the values of the points are, where known.
+    pub quantity: Option<Quantity>,
     /// Stored values that are missing.
     pub missing: Missing,
 }

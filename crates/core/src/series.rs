@@ -16,11 +16,12 @@ use rayon::prelude::*;
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, OpenOptions, Parsed};
-use crate::frames::{FrameAxis, FrameCell, FrameTable};
+use crate::frames::{Cells, FrameCell, Moments};
 use crate::layout::{ArrayDesc, Coord, Extents, Layout};
 use crate::limits::Limits;
+use crate::metadata::{CoordMeta, coords_from_meta, coords_to_meta};
 use crate::report::{Finding, Report};
-use crate::source::Source;
+use crate::source::{Part, Source};
 use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
 /// Number of files that are opened at once while the series is built, and whose trees are in memory.
@@ -52,19 +53,39 @@ pub fn open(
     files: &[PathBuf],
     options: &OpenOptions,
 ) -> Result<Parsed> {
+    let groups: Vec<Vec<PathBuf>> = files.iter().map(|file| vec![file.clone()]).collect();
+    open_groups(format, folder, &groups, options)
+}
+
+/// Opens files that refer to other files as one dataset, as [`open`] does. Each group is a file and the files
+/// that its [joined](Source::joined) source has after it.
+pub fn open_groups(
+    format: &dyn Format,
+    folder: &Path,
+    groups: &[Vec<PathBuf>],
+    options: &OpenOptions,
+) -> Result<Parsed> {
     // Created before any file is opened, so that later changes are detected on reading.
-    let source = Source::joined(folder, files)?;
+    let source = Source::joined(folder, &groups.concat())?;
+    let mut starts = Vec::with_capacity(groups.len());
+    let mut part = 0;
+    for group in groups {
+        starts.push(source.parts().get(part).map_or(0, Part::start));
+        part += group.len();
+    }
     let mut union = Union::new(&options.limits);
     let mut failure = None;
-    for (batch, paths) in files.chunks(BATCH).enumerate() {
+    for (batch, members) in groups.chunks(BATCH).enumerate() {
         let known = &union.coordinates;
+        let paths: Vec<&Path> =
+            members.iter().map(|group| group.first().map_or(folder, PathBuf::as_path)).collect();
         let opened: Vec<Result<Member>> =
             paths.par_iter().map(|path| Member::open(format, path, known, options)).collect();
         for (k, (path, member)) in paths.iter().zip(opened).enumerate() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let file = batch * BATCH + k;
             match member {
-                Ok(member) => union.add(file, source.parts()[file].start(), &name, member)?,
+                Ok(member) => union.add(file, starts[file], &name, member)?,
                 Err(e) if e.kind() == ErrorKind::Limit => return Err(e.with_path(path)),
                 Err(error) => {
                     union.report.error("core-series", skipped(&error)).in_object(name);
@@ -75,7 +96,7 @@ pub fn open(
     }
     match failure {
         Some(failure) if union.moments.is_empty() => Err(failure),
-        _ => union.finish(source, files.len()),
+        _ => union.finish(source, groups.len()),
     }
 }
 
@@ -109,12 +130,8 @@ impl Member {
         }
         let mut coordinates = Vec::new();
         // Arrays in the group of a coordinate are coordinates, too: nodes next to cell centres.
-        let used = tree.arrays().flat_map(|(_, _, array)| &array.coords);
-        let groups: HashSet<NodeId> = used
-            .filter_map(
-                |c| if let Coord::Node(id) = c { Some(tree.node(*id).parent) } else { None },
-            )
-            .collect();
+        let used = tree.arrays().flat_map(|(_, _, array)| &array.coords).filter_map(Coord::node);
+        let groups: HashSet<NodeId> = used.map(|id| tree.node(id).parent).collect();
         for (_, node, desc) in tree.arrays().filter(|(_, node, _)| groups.contains(&node.parent)) {
             let Some(extents) = stored_bytes(&desc.layout) else { continue };
             if extents.iter().map(|extents| extents.len()).sum::<u64>() > SHARED_BYTES {
@@ -156,7 +173,7 @@ struct Column {
     /// Description in the first file, with offsets in the joined source.
     first: ArrayDesc,
     /// Where its coordinates are, and what it is the same as.
-    coords: Vec<Place>,
+    coords: Vec<Option<CoordMeta>>,
     same: Option<String>,
     /// Path of its mesh.
     mesh: Option<String>,
@@ -164,33 +181,6 @@ struct Column {
     cells: Vec<(usize, FrameCell)>,
     /// Files in which it is a coordinate with the values of the first file.
     alike: usize,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Place {
-    None,
-    Uniform(f64, f64),
-    Path(String),
-}
-
-impl Place {
-    /// Whether both are the same; NaN equals NaN.
-    fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Uniform(a, b), Self::Uniform(c, d)) => {
-                (a.to_bits(), b.to_bits()) == (c.to_bits(), d.to_bits())
-            }
-            _ => self == other,
-        }
-    }
-
-    fn of(coord: &Coord, tree: &Tree) -> Self {
-        match coord {
-            Coord::None => Self::None,
-            Coord::Uniform { start, step } => Self::Uniform(*start, *step),
-            Coord::Node(id) => Self::Path(tree.node(*id).path.clone()),
-        }
-    }
 }
 
 /// The union of the trees of all files.
@@ -304,9 +294,10 @@ impl Union {
         let Entry { array, path, .. } = &mut self.entries[k];
         let (Some(column), Some(desc)) = (array, desc) else { return Ok(()) };
         let own = tree.resolve(desc)?;
-        for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
-            if !known.is_same(&Place::of(coord, tree)) {
-                *known = Place::None;
+        let coords = coords_to_meta(tree, &desc.coords);
+        for (k, known) in column.coords.iter_mut().enumerate() {
+            if coords.get(k) != Some(known) {
+                *known = None;
             }
         }
         if column.same != same_as(desc, tree) {
@@ -368,7 +359,7 @@ impl Union {
                         if let Some(cell) = cells.iter().flatten().next() {
                             desc.shape = cell.shape.clone();
                         }
-                        desc.layout = Layout::PerFrame(Arc::new(Table(cells)));
+                        desc.layout = Layout::PerFrame(Arc::new(Cells(cells)));
                     }
                     let id = tree.add_array(parent, &entry.name, desc)?;
                     links.push((id, coords, column.same, column.mesh));
@@ -379,30 +370,25 @@ impl Union {
             (node.id, node.attrs) = (entry.id.filter(|_| !entry.mixed), entry.attrs);
             ids.push(id);
         }
-        let find = |path: &String| self.places.get(&(path.clone(), true)).map(|k| ids[*k]);
+        let find = |path: &str| self.places.get(&(path.into(), true)).map(|k| ids[*k]);
         // A mesh is a group, or an array.
         let mesh_at = |path: &String| {
             let place = |array| self.places.get(&(path.clone(), array)).map(|k| ids[*k]);
             place(false).or_else(|| place(true))
         };
         for (id, coords, same, mesh) in links {
-            let coords = coords.iter().map(|place| match place {
-                Place::None => Coord::None,
-                Place::Uniform(start, step) => Coord::Uniform { start: *start, step: *step },
-                Place::Path(path) => find(path).map_or(Coord::None, Coord::Node),
-            });
-            let coords: Vec<Coord> = coords.collect();
             if let Some(desc) = &mut tree.node_mut(id).array {
-                desc.coords = coords;
+                desc.coords = coords_from_meta(&coords, desc.coords.len(), find);
                 if let Some(meaning) = &mut desc.meaning {
                     meaning.mesh = mesh.as_ref().and_then(mesh_at);
                 }
-                if let Some(other) = same.as_ref().and_then(find) {
+                if let Some(other) = same.as_deref().and_then(find) {
                     desc.layout = Layout::Same(other);
                 }
             }
         }
-        tree.set_frames(Arc::new(Axis(self.moments)));
+        let moments = self.moments.iter().map(|moment| (moment.step, moment.time));
+        tree.set_frames(Arc::new(Moments(moments.collect())));
         let mut summary = Attrs::from([("files", Value::UInt(files as u64))]);
         if count < files {
             summary.push("left out", Value::UInt((files - count) as u64));
@@ -423,7 +409,7 @@ impl Column {
             layout: own.layout.shifted(start)?,
             ..desc.clone()
         };
-        let coords = desc.coords.iter().map(|coord| Place::of(coord, tree)).collect();
+        let coords = coords_to_meta(tree, &desc.coords);
         let mesh = mesh_of(desc, tree);
         Ok(Self { first, coords, same, mesh, cells: Vec::new(), alike: 0 })
     }
@@ -448,45 +434,7 @@ fn mesh_of(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
 
 /// The array whose bytes it refers to.
 fn same_as(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
-    match desc.layout {
-        Layout::Same(id) => Some(tree.node(id).path.clone()),
-        _ => None,
-    }
-}
-
-struct Table(Vec<Option<FrameCell>>);
-
-impl FrameTable for Table {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        Ok(usize::try_from(frame).ok().and_then(|k| self.0.get(k)).cloned().flatten())
-    }
-}
-
-struct Axis(Vec<Moment>);
-
-impl Axis {
-    fn moment(&self, frame: u64) -> Result<&Moment> {
-        let moment = usize::try_from(frame).ok().and_then(|k| self.0.get(k));
-        moment.ok_or_else(|| Error::argument(format!("no frame {frame}")))
-    }
-}
-
-impl FrameAxis for Axis {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn step(&self, frame: u64) -> Result<Option<u64>> {
-        Ok(self.moment(frame)?.step)
-    }
-
-    fn time(&self, frame: u64) -> Result<Option<f64>> {
-        Ok(self.moment(frame)?.time)
-    }
+    desc.layout.same().map(|id| tree.node(id).path.clone())
 }
 
 #[cfg(test)]

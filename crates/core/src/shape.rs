@@ -13,6 +13,16 @@ pub enum Order {
     F,
 }
 
+impl Order {
+    /// The dimensions of an array of `rank` dimensions from slowest to fastest.
+    pub fn slowest_first(self, rank: usize) -> Vec<usize> {
+        match self {
+            Self::C => (0..rank).collect(),
+            Self::F => (0..rank).rev().collect(),
+        }
+    }
+}
+
 /// Lengths of the dimensions of an array, in the index order of the format. A scalar has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape(Vec<u64>);

@@ -44,8 +44,12 @@ pub struct Sink {
     /// Path to replace, with symbolic links resolved.
     target: PathBuf,
     pending: Option<Pending>,
+    /// Folders that are committed with the file.
+    attached: Vec<FolderSink>,
     /// Position of the sequential writer ([`io::Write`]).
     cursor: AtomicU64,
+    /// The file is a pipe or terminal: every write continues the previous one.
+    stream: bool,
 }
 
 /// A new file before its commit.
@@ -113,7 +117,8 @@ impl Sink {
         let (file, name) = start().map_err(|e| Error::io(requested, e))?;
         let requested = requested.to_path_buf();
         let pending = Some(Pending { overwrite, name });
-        Ok(Self { file, path: requested, target: path, pending, cursor: AtomicU64::new(0) })
+        let (attached, cursor) = (Vec::new(), AtomicU64::new(0));
+        Ok(Self { file, path: requested, target: path, pending, attached, cursor, stream: false })
     }
 
     /// Opens an existing file to modify it in place; the sequential writer starts at its end.
@@ -155,14 +160,31 @@ impl Sink {
             target: requested.clone(),
             path: requested,
             pending: None,
+            attached: Vec::new(),
             cursor: AtomicU64::new(len),
+            stream: false,
         })
+    }
+
+    /// A pipe, terminal or other file that can only be written from its beginning to its end; `name` is used
+    /// as its path in messages. Writes at another position than the end fail, and nothing is atomic.
+    pub fn stream(file: File, name: impl Into<PathBuf>) -> Self {
+        let path = name.into();
+        let (target, cursor) = (path.clone(), AtomicU64::new(0));
+        let attached = Vec::new();
+        Self { file, path, target, pending: None, attached, cursor, stream: true }
+    }
+
+    /// Whether the file can only be written [from its beginning to its end](Sink::stream).
+    pub fn is_stream(&self) -> bool {
+        self.stream
     }
 
     /// A file in a folder that is committed as a unit.
     fn inside(file: File, path: PathBuf) -> Self {
         let (target, cursor) = (path.clone(), AtomicU64::new(0));
-        Self { file, path, target, pending: None, cursor }
+        let attached = Vec::new();
+        Self { file, path, target, pending: None, attached, cursor, stream: false }
     }
 
     /// Path as given by the caller.
@@ -177,7 +199,21 @@ impl Sink {
             let _ = self.file.write_all_at(&bytes[..written], offset);
             return Err(self.io(error).at(offset));
         }
+        if self.stream {
+            return self.append(offset, bytes);
+        }
         self.file.write_all_at(bytes, offset).map_err(|e| self.io(e).at(offset))
+    }
+
+    /// Writes `bytes` to a stream, whose end must be at `offset`.
+    fn append(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if offset != self.position() {
+            let message = "a stream cannot be written in another order";
+            return Err(Error::unsupported("", message).with_path(&self.path));
+        }
+        (&self.file).write_all(bytes).map_err(|e| self.io(e))?;
+        self.seek(offset + bytes.len() as u64);
+        Ok(())
     }
 
     /// Truncates the file, or extends it with a sparse range of zeros.
@@ -260,10 +296,39 @@ impl Sink {
         self.cursor.store(position, Ordering::Relaxed);
     }
 
-    /// Flushes the file to disk, links it to the target path and flushes the folder. Fails with `Exists` if
-    /// the target was created in between and may not be replaced.
+    /// Makes `folder` a part of the file: it is committed with it. If one of them cannot be, neither is.
+    pub fn attach(&mut self, folder: FolderSink) {
+        self.attached.push(folder);
+    }
+
+    /// Flushes the file to disk, links it to the target path and flushes the folder. Attached folders are renamed
+    /// to their targets immediately before. Fails with `Exists` if the target was created in between and may not
+    /// be replaced; nothing is changed then.
     pub fn commit(mut self) -> Result<()> {
+        if self.stream {
+            return Ok(());
+        }
         self.file.sync_all().map_err(|e| self.io(e))?;
+        let mut folders = Vec::new();
+        let mut done = Ok(());
+        for folder in std::mem::take(&mut self.attached) {
+            match folder.publish() {
+                Ok(published) => folders.push(published),
+                Err(error) => {
+                    done = Err(error);
+                    break;
+                }
+            }
+        }
+        let done = done.and_then(|()| self.finish());
+        for folder in folders.into_iter().rev() {
+            if done.is_ok() { folder.finish()? } else { folder.undo()? }
+        }
+        done
+    }
+
+    /// Links the flushed file to its target path.
+    fn finish(&mut self) -> Result<()> {
         if let Some(pending) = self.pending.take() {
             self.publish(pending).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => exists(&self.path),
@@ -407,6 +472,21 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"hello");
         let error = Sink::create(&path, Overwrite::Never).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Exists);
+    }
+
+    #[test]
+    fn a_stream_is_written_in_order_only() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let writer = File::from(std::os::fd::OwnedFd::from(writer));
+        let mut sink = Sink::stream(writer, "standard output");
+        sink.write_all(b"one").unwrap();
+        sink.write_all_at(3, b" two").unwrap();
+        assert!(sink.write_all_at(0, b"again").is_err());
+        assert!(sink.write_all_at(9, b"gap").is_err());
+        sink.commit().unwrap();
+        let mut text = String::new();
+        io::Read::read_to_string(&mut reader, &mut text).unwrap();
+        assert_eq!(text, "one two");
     }
 
     #[test]

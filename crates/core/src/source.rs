@@ -203,34 +203,27 @@ impl Source {
     /// Reads up to `buffer.len()` bytes at `offset` and returns their number; fewer only at the end.
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.ensure_running()?;
-        match &self.0.bytes {
+        let done = match &self.0.bytes {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
-                let read = |buffer: &mut [u8], at| file.read_at(buffer, at);
-                let done = fill(read, offset, buffer).map_err(|(e, at)| self.io(e).at(at))?;
-                self.count(done);
-                Ok(done)
+                fill(|buffer, at| file.read_at(buffer, at), offset, buffer)
+                    .map_err(|(e, at)| self.io(e).at(at))?
             }
             Bytes::Foreign(reader) => {
                 let rest = usize::try_from(self.0.len.saturating_sub(offset)).unwrap_or(usize::MAX);
                 let expected = buffer.len().min(rest);
-                let read = |buffer: &mut [u8], at| reader.read_at(at, buffer);
-                let done = fill(read, offset, &mut buffer[..expected])
-                    .map_err(|(e, at)| self.io(e).at(at))?;
-                self.count(done);
-                Ok(done)
+                fill(|buffer, at| reader.read_at(at, buffer), offset, &mut buffer[..expected])
+                    .map_err(|(e, at)| self.io(e).at(at))?
             }
-            Bytes::Joined(joined) => {
-                let done = joined.read_at_most(offset, buffer)?;
-                self.count(done);
-                Ok(done)
-            }
+            Bytes::Joined(joined) => joined.read_at_most(offset, buffer)?,
             Bytes::Memory(bytes) => {
                 let rest = usize::try_from(offset).ok().and_then(|o| bytes.get(o..)).unwrap_or(&[]);
                 let n = rest.len().min(buffer.len());
                 buffer[..n].copy_from_slice(&rest[..n]);
-                Ok(n)
+                return Ok(n);
             }
-        }
+        };
+        self.count(done);
+        Ok(done)
     }
 
     /// Returns the `len` bytes at `offset`. Fails with `Truncated` before any allocation if the file is

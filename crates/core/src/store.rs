@@ -160,63 +160,64 @@ impl Store {
             }
             Self::Chunked(chunks) => chunks.fetch(source, limits, offset, buffer),
             Self::Computed { computed, inputs, size, len } => {
-                let piece = computed.piece.max(1).saturating_mul((*size as u64).max(1));
-                let end = offset + buffer.len() as u64;
-                let mut number = offset / piece;
-                while number.saturating_mul(piece) < end {
-                    let (from, to) = (number * piece, (number + 1).saturating_mul(piece).min(*len));
-                    let (first, last) = (from.max(offset), to.min(end));
-                    let slot = &mut buffer[(first - offset) as usize..(last - offset) as usize];
-                    let element = number.saturating_mul(computed.piece.max(1));
-                    if kept.element != Some(number as usize) {
-                        let count = (to - from) / (*size as u64).max(1);
-                        let needed = computed.function.memory(count).saturating_add(to - from);
-                        limits.allow(needed, computed.function.name())?;
-                        if (first, last) == (from, to) {
-                            computed.function.compute(inputs, element, slot)?;
-                            number += 1;
-                            continue;
-                        }
-                        kept.element = None;
-                        kept.bytes.resize((to - from) as usize, 0);
-                        computed.function.compute(inputs, element, &mut kept.bytes)?;
-                        kept.element = Some(number as usize);
-                    }
-                    let part = (first - from) as usize..(last - from) as usize;
-                    slot.copy_from_slice(&kept.bytes[part]);
-                    number += 1;
-                }
-                Ok(())
+                let size = (*size as u64).max(1);
+                let piece = computed.piece.max(1).saturating_mul(size);
+                let range = |number: usize| {
+                    let from = (number as u64).saturating_mul(piece);
+                    Some((from, from.saturating_add(piece).min(*len)))
+                };
+                let first = (offset / piece) as usize;
+                kept.read_pieces(first, range, offset, buffer, limits, |number, _, out| {
+                    let function = &computed.function;
+                    let needed = function.memory(out.len() as u64 / size);
+                    limits.allow(needed.saturating_add(out.len() as u64), function.name())?;
+                    let element = (number as u64).saturating_mul(computed.piece.max(1));
+                    function.compute(inputs, element, out)
+                })
             }
             Self::Encoded { starts, decoded, data, codec } => {
-                let end = offset + buffer.len() as u64;
-                let mut element = decoded.partition_point(|d| *d <= offset).saturating_sub(1);
-                while element + 1 < decoded.len() && decoded[element] < end {
-                    let (from, to) = (decoded[element], decoded[element + 1]);
-                    let (first, last) = (from.max(offset), to.min(end));
-                    let slot = &mut buffer[(first - offset) as usize..(last - offset) as usize];
-                    let complete = (first, last) == (from, to);
-                    if kept.element != Some(element) {
-                        let length = starts[element + 1] - starts[element];
-                        let stored = &mut kept.stored;
-                        read_checked(source, data, starts[element], length, limits, stored)?;
-                        if complete {
-                            codec.decode(stored, slot)?;
-                            element += 1;
-                            continue;
-                        }
-                        kept.element = None;
-                        kept.bytes.resize(limits.allow(to - from, "a decoded element")?, 0);
-                        codec.decode(stored, &mut kept.bytes)?;
-                        kept.element = Some(element);
-                    }
-                    let part = (first - from) as usize..(last - from) as usize;
-                    slot.copy_from_slice(&kept.bytes[part]);
-                    element += 1;
-                }
-                Ok(())
+                let range = |k: usize| Some((decoded[k], *decoded.get(k + 1)?));
+                let first = decoded.partition_point(|d| *d <= offset).saturating_sub(1);
+                kept.read_pieces(first, range, offset, buffer, limits, |k, stored, out| {
+                    let length = starts[k + 1] - starts[k];
+                    read_checked(source, data, starts[k], length, limits, stored)?;
+                    codec.decode(stored, out)
+                })
             }
         }
+    }
+}
+
+impl Decoded {
+    /// Fills `buffer` from byte `offset` of consecutive pieces, beginning with piece `number`. `range` returns
+    /// the first byte of a piece and its end; `make` writes its bytes, and may use a buffer for stored ones.
+    fn read_pieces(
+        &mut self,
+        mut number: usize,
+        range: impl Fn(usize) -> Option<(u64, u64)>,
+        offset: u64,
+        buffer: &mut [u8],
+        limits: &Limits,
+        make: impl Fn(usize, &mut Vec<u8>, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let end = offset + buffer.len() as u64;
+        while let Some((from, to)) = range(number).filter(|(from, _)| *from < end) {
+            let (first, last) = (from.max(offset), to.min(end));
+            let slot = &mut buffer[(first - offset) as usize..(last - offset) as usize];
+            if self.element != Some(number) && (first, last) == (from, to) {
+                make(number, &mut self.stored, slot)?;
+            } else {
+                if self.element != Some(number) {
+                    self.element = None;
+                    self.bytes.resize(limits.allow(to - from, "a decoded element")?, 0);
+                    make(number, &mut self.stored, &mut self.bytes)?;
+                    self.element = Some(number);
+                }
+                slot.copy_from_slice(&self.bytes[(first - from) as usize..(last - from) as usize]);
+            }
+            number += 1;
+        }
+        Ok(())
     }
 }
 

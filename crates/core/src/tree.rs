@@ -14,6 +14,7 @@ use crate::error::{Error, Hint, Result};
 use crate::frames::FrameAxis;
 use crate::layout::{ArrayDesc, Coord, Layout};
 use crate::limits::{Budget, Limits};
+use crate::report::{Finding, Severity};
 
 pub use attrs::{Attrs, Iter as AttrsIter};
 pub use value::Value;
@@ -59,6 +60,8 @@ pub struct Tree {
     /// The last number given to repeated names of a path, so that a million of them stay linear.
     namesakes: HashMap<String, u64>,
     frames: Option<Arc<dyn FrameAxis>>,
+    /// Objects that are not in the tree because they cannot be read, by path, and the reason.
+    unreadable: HashMap<String, Finding>,
     budget: Budget,
 }
 
@@ -79,6 +82,7 @@ impl Tree {
             hasher: DefaultHashBuilder::default(),
             namesakes: HashMap::new(),
             frames: None,
+            unreadable: HashMap::new(),
             budget: Budget::new(limits),
         }
     }
@@ -138,23 +142,20 @@ impl Tree {
     /// The group at `path`, created with its parents where missing. A part of the path that is already
     /// an array gets a group beside it (`name~2`).
     pub fn group_at(&mut self, path: &str) -> Result<NodeId> {
-        let mut at = ROOT;
-        for part in path.split('/').filter(|p| !p.is_empty()) {
-            let child = self.child(at, part).filter(|id| self.node(*id).array.is_none());
-            at = match child {
-                Some(id) => id,
-                None => self.add_group(at, part)?,
-            };
-        }
-        Ok(at)
+        self.path_at(path, |node| node.array.is_none())
     }
 
     /// The node at `path`, created as a group with its parents where missing. Unlike in
     /// [`Tree::group_at`], an array of the path becomes the parent.
     pub fn node_at(&mut self, path: &str) -> Result<NodeId> {
+        self.path_at(path, |_| true)
+    }
+
+    /// The node at `path`; parts that are missing, or for which `fits` is false, are created as groups.
+    fn path_at(&mut self, path: &str, fits: impl Fn(&Node) -> bool) -> Result<NodeId> {
         let mut at = ROOT;
         for part in path.split('/').filter(|part| !part.is_empty()) {
-            at = match self.child(at, part) {
+            at = match self.child(at, part).filter(|id| fits(self.node(*id))) {
                 Some(id) => id,
                 None => self.add_group(at, part)?,
             };
@@ -228,7 +229,23 @@ impl Tree {
         if prefix.is_empty() { self.at(name) } else { self.at(&format!("{prefix}/{name}")) }
     }
 
-    /// The node at `path` or with that native identifier; the error suggests similar names.
+    /// Keeps the reasons why objects are not in the tree: findings of severity error with the path of the object in
+    /// quotation marks. Fails if the budget is exceeded.
+    pub(crate) fn set_unreadable(&mut self, findings: &[Finding]) -> Result<()> {
+        for finding in findings.iter().filter(|finding| finding.severity == Severity::Error) {
+            let path =
+                finding.object.as_deref().and_then(|o| o.strip_prefix('"')?.strip_suffix('"'));
+            if let Some(path) = path.filter(|path| self.at(path).is_none()) {
+                let bytes = 2 * path.len() + finding.message.len() + 2 * size_of::<Finding>();
+                self.budget.charge(bytes as u64, "objects that cannot be read")?;
+                self.unreadable.insert(path.to_string(), finding.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// The node at `path` or with that native identifier; the error is the reason why the object cannot be read, or
+    /// suggests similar names.
     pub fn find(&self, path: &str) -> Result<NodeId> {
         let query = path.trim_matches('/');
         if let Some(id) = self.at(query) {
@@ -236,6 +253,12 @@ impl Tree {
         }
         if let Some(k) = self.nodes.iter().position(|n| n.id.as_deref() == Some(query)) {
             return Ok(NodeId(k as u32));
+        }
+        if let Some(finding) = self.unreadable.get(query) {
+            let error = Error::unsupported(finding.code, &*finding.message);
+            let error = error.in_object(format!("\"{query}\""));
+            let error = finding.offset.into_iter().fold(error, Error::at);
+            return Err(finding.hint.clone().into_iter().fold(error, Error::hint));
         }
         let error = Error::argument(format!("no object named \"{query}\""));
         let names: Vec<String> = closest(query, self.nodes[1..].iter().map(|n| n.path.as_str()));
@@ -259,8 +282,7 @@ impl Tree {
     /// All arrays that are not coordinates of another array, in file order.
     pub fn main_arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
         let coords = self.arrays().flat_map(|(_, _, array)| &array.coords);
-        let coords = coords.filter_map(|c| if let Coord::Node(id) = c { Some(*id) } else { None });
-        let coords: HashSet<NodeId> = coords.collect();
+        let coords: HashSet<NodeId> = coords.filter_map(Coord::node).collect();
         self.arrays().filter(move |(id, ..)| !coords.contains(id))
     }
 

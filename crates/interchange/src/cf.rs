@@ -11,7 +11,8 @@ use spile_core::tree::{Attrs, NodeId, Tree, Value};
 pub const SCALING: [&str; 2] = ["scale_factor", "add_offset"];
 
 /// Attributes of missing values.
-const MISSING: [&str; 5] = ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"];
+pub const MISSING: [&str; 5] =
+    ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"];
 
 /// Arrays of this type have scaling and missing values.
 pub fn is_scalable(dtype: DType) -> bool {
@@ -36,9 +37,15 @@ fn number(value: Option<&Value>) -> Option<f64> {
     }
 }
 
-/// Applies the attributes of an array. Scaling attributes are removed; those of missing values stay.
+/// The attribute of integers that are stored as signed ones because the format had no others.
+const UNSIGNED: &str = "_Unsigned";
+
+/// Applies the attributes of an array. Those of scaling and [`UNSIGNED`] are removed; those of missing values stay.
 pub fn apply(tree: &mut Tree, id: NodeId) -> Result<()> {
     let node = tree.node_mut(id);
+    if let Some(array) = &mut node.array {
+        apply_unsigned(array, &mut node.attrs);
+    }
     let Some(array) = node.array.as_mut().filter(|array| is_scalable(array.dtype)) else {
         return Ok(());
     };
@@ -54,6 +61,39 @@ pub fn apply(tree: &mut Tree, id: NodeId) -> Result<()> {
     let bytes = size_of::<Semantics>() + 8 * missing.values.len();
     array.semantics_mut().missing = missing;
     tree.charge(bytes as u64, "missing values")
+}
+
+/// Changes the sign of an integer type by [`UNSIGNED`], and that of its missing values.
+fn apply_unsigned(array: &mut ArrayDesc, attrs: &mut Attrs) {
+    let (kind, bits) = (array.dtype.kind(), 8 * array.dtype.size() as u32);
+    let is_unsigned = match (kind, attrs.get_str(UNSIGNED)) {
+        (Kind::Int, Some("true")) => true,
+        (Kind::UInt, Some("false")) => false,
+        _ => return,
+    };
+    let kind = if is_unsigned { Kind::UInt } else { Kind::Int };
+    let dtype = DType::new(kind, array.dtype.size() as u32, array.dtype.order());
+    array.dtype = dtype.unwrap_or(array.dtype);
+    let changed = |value: &Value| {
+        let word = match value {
+            Value::Int(value) => value.cast_unsigned(),
+            Value::UInt(value) => *value,
+            other => return other.clone(),
+        };
+        let unused = 64 - bits;
+        if is_unsigned {
+            Value::UInt(word << unused >> unused)
+        } else {
+            Value::Int((word << unused).cast_signed() >> unused)
+        }
+    };
+    let all = attrs.iter().filter(|(name, _)| *name != UNSIGNED);
+    let all = all.map(|(name, value)| match value {
+        _ if !MISSING.contains(&name) => (name.to_string(), value.clone()),
+        Value::List(list) => (name.to_string(), Value::List(list.iter().map(changed).collect())),
+        value => (name.to_string(), changed(value)),
+    });
+    *attrs = all.collect();
 }
 
 fn missing(array: &ArrayDesc, attrs: &Attrs) -> Missing {
@@ -185,6 +225,19 @@ mod tests {
         let (array, _) = applied(DType::I16, attrs);
         let missing = &array.semantics().missing;
         assert_eq!((missing.min, missing.max), (Some(-10.0), Some(2.0)));
+    }
+
+    #[test]
+    fn unsigned_integers_in_signed_types_are_unsigned() {
+        let attrs = Attrs::from([("_Unsigned", "true".into()), ("_FillValue", Value::Int(-1))]);
+        let (array, attrs) = applied(DType::I8, attrs);
+        assert_eq!((array.dtype, attrs.len()), (DType::U8, 1));
+        assert_eq!(array.semantics().missing.values, [255.0]);
+        assert_eq!(attrs.get("_FillValue"), Some(&Value::UInt(255)));
+        let attrs =
+            Attrs::from([("_Unsigned", "false".into()), ("missing_value", Value::UInt(65535))]);
+        let (array, _) = applied(DType::U16, attrs);
+        assert_eq!((array.dtype, array.semantics().missing.values[0]), (DType::I16, -1.0));
     }
 
     #[test]

@@ -7,9 +7,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::layout::Coord;
+use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::semantics::Role;
 use spile_core::shape::Shape;
-use spile_core::tree::{NodeId, ROOT, Tree};
+use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
 /// A dimension that arrays share.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +44,8 @@ enum Points {
     None,
     Uniform(u64, u64),
     Node(NodeId),
+    /// The coordinates of each frame, an array of frames: not a coordinate of the dimension alone.
+    Moving(NodeId),
 }
 
 impl Dimensions {
@@ -53,17 +56,27 @@ impl Dimensions {
             .flat_map(|(_, _, array)| array.coords.iter().zip(array.shape.lengths()))
             .filter_map(|(coord, len)| coordinate_array(tree, coord, *len))
             .collect();
+        let moving: HashSet<NodeId> = tree
+            .arrays()
+            .flat_map(|(_, _, array)| array.coords.iter().zip(array.shape.lengths()))
+            .filter_map(|(coord, len)| moving_coordinate(tree, coord, *len))
+            .collect();
         let mut found = Self::default();
         let mut known: HashMap<Key, usize> = HashMap::new();
         let groups = tree.iter().filter(|(_, node)| node.array.is_none());
         let groups = groups.map(|(_, node)| node.name.as_str()).collect();
         let mut names = Names { tree, taken: HashSet::new(), next: HashMap::new(), groups };
         let mut twins = Twins::default();
-        for (id, _, array) in tree.arrays() {
+        for (id, node, array) in tree.arrays() {
+            let is_axis = coordinates.contains(&id) || is_mesh_axis(node, array);
             let mut own = Vec::with_capacity(array.shape.rank());
-            twins.start_array();
+            let (mut used, mut examined) = (HashSet::new(), HashMap::new());
             for (k, len) in array.shape.lengths().iter().enumerate() {
-                let coord = if array.shape.rank() == 1 && coordinates.contains(&id) {
+                let is_own = match array.shape.rank() {
+                    1 => is_axis,
+                    rank => rank == 2 && k == 1 && moving.contains(&id),
+                };
+                let coord = if is_own {
                     Coord::Node(id)
                 } else {
                     array.coords.get(k).cloned().unwrap_or(Coord::None)
@@ -72,17 +85,20 @@ impl Dimensions {
                 let key = Key::new(tree, name, *len, &coord);
                 let at = *known.entry(key).or_insert_with_key(|key| {
                     let name = names.unique(key);
+                    let family = if key.name.is_empty() { &name } else { &key.name };
+                    twins.add((family.clone(), *len), key.points == Points::None);
                     found.list.push(Dimension { name, len: *len, coord: key.coord() });
-                    twins.add_family(&found.list, &key.name);
                     found.list.len() - 1
                 });
                 // An array cannot have the same dimension twice: a 3 x 3 matrix has two.
-                own.push(if twins.is_used(at) {
-                    found.twin(&mut twins, at, &mut names)
+                let at = if used.contains(&at) {
+                    let twin = twins.next_unused(at, &used, &mut examined);
+                    twin.unwrap_or_else(|| found.add_twin(&mut twins, at, &mut names))
                 } else {
                     at
-                });
-                twins.set_used(own[k]);
+                };
+                used.insert(at);
+                own.push(at);
             }
             found.arrays.insert(id, own);
         }
@@ -110,15 +126,12 @@ impl Dimensions {
         }
     }
 
-    /// A dimension without coordinate of the same family as `at` that the current array does not use yet.
-    fn twin(&mut self, twins: &mut Twins, at: usize, names: &mut Names<'_>) -> usize {
-        if let Some(unused) = twins.next_unused(at) {
-            return unused;
-        }
+    /// Adds a dimension without coordinate of the same family as `at`.
+    fn add_twin(&mut self, twins: &mut Twins, at: usize, names: &mut Names<'_>) -> usize {
         let Dimension { name, len, .. } = &self.list[at];
         let (name, len) = (names.first_unused(vec![format!("{name}_{len}")], None), *len);
         self.list.push(Dimension { name, len, coord: Coord::None });
-        twins.add_member(at);
+        twins.add(twins.family[at].clone(), true);
         self.list.len() - 1
     }
 
@@ -145,11 +158,45 @@ fn coordinate_array(tree: &Tree, coord: &Coord, len: u64) -> Option<NodeId> {
     (array.shape == Shape::new([len])).then_some(*id)
 }
 
+/// The array with the coordinates of each frame, if its frames have `len` points.
+fn moving_coordinate(tree: &Tree, coord: &Coord, len: u64) -> Option<NodeId> {
+    let Coord::Node(id) = coord else { return None };
+    let array = tree.node(*id).array.as_ref()?;
+    (array.shape.rank() == 2 && array.shape.lengths()[1] == len).then_some(*id)
+}
+
+/// Whether an array has the positions of the nodes or cells of a mesh along one dimension, which is called
+/// like the array.
+fn is_mesh_axis(node: &Node, array: &ArrayDesc) -> bool {
+    let stem = node.name.strip_suffix("_mid").unwrap_or(&node.name);
+    array.semantics().role == Role::Mesh && array.dims.last().is_some_and(|dim| dim == stem)
+}
+
+/// Names of the positions of a mesh along one dimension, as in sdf-xarray: `X_Grid`, and `X_Grid_mid` for
+/// cell centres; then with the path of the group. None for other arrays.
+pub(crate) fn mesh_names(tree: &Tree, id: NodeId) -> Vec<String> {
+    let node = tree.node(id);
+    let is_axis = node.array.as_ref().is_some_and(|array| is_mesh_axis(node, array));
+    if node.parent == ROOT || !is_axis {
+        return Vec::new();
+    }
+    let (axis, mid) = match node.name.strip_suffix("_mid") {
+        Some(axis) => (axis, "_mid"),
+        None => (node.name.as_str(), ""),
+    };
+    let group = tree.node(node.parent);
+    let path = group.path.replace('/', "_");
+    vec![format!("{axis}_{}{mid}", group.name), format!("{axis}_{path}{mid}")]
+}
+
 impl Key {
     fn new(tree: &Tree, name: &str, len: u64, coord: &Coord) -> Self {
         let points = match coord {
             Coord::Uniform { start, step } => Points::Uniform(start.to_bits(), step.to_bits()),
-            coord => coordinate_array(tree, coord, len).map_or(Points::None, Points::Node),
+            coord => match coordinate_array(tree, coord, len) {
+                Some(id) => Points::Node(id),
+                None => moving_coordinate(tree, coord, len).map_or(Points::None, Points::Moving),
+            },
         };
         // A dimension with a coordinate array is identified by it, not by its name.
         let name = match points {
@@ -161,7 +208,7 @@ impl Key {
 
     fn coord(&self) -> Coord {
         match self.points {
-            Points::None => Coord::None,
+            Points::None | Points::Moving(_) => Coord::None,
             Points::Uniform(start, step) => {
                 Coord::Uniform { start: f64::from_bits(start), step: f64::from_bits(step) }
             }
@@ -170,76 +217,43 @@ impl Key {
     }
 }
 
-/// Families of dimensions with the same original name and length. Each array uses a dimension at most once;
-/// repeated ones are replaced by other members of the family without coordinate.
+/// Original name and length of a dimension; the name of its array for coordinate arrays.
+type Family = (String, u64);
+
+/// Families of dimensions. Each array uses a dimension at most once; repeated ones are replaced by other
+/// members of the family without coordinate.
 #[derive(Default)]
 struct Twins {
     /// Family of each dimension.
-    family: Vec<usize>,
-    families: HashMap<(String, u64), usize>,
-    /// Members without coordinate of each family; all before the cursor are used by the current array.
-    members: Vec<(Vec<usize>, Cursor)>,
-    /// Number of the last array that uses each dimension.
-    used: Vec<u64>,
-    array: u64,
-}
-
-/// A position in the members of a family, valid for one array.
-#[derive(Clone, Copy, Default)]
-struct Cursor {
-    array: u64,
-    next: usize,
+    family: Vec<Family>,
+    /// Members without coordinate of each family.
+    members: HashMap<Family, Vec<usize>>,
 }
 
 impl Twins {
-    fn start_array(&mut self) {
-        self.array += 1;
-    }
-
-    /// Adds the last dimension of `list`; `name` is its name in the tree, empty for coordinate arrays.
-    fn add_family(&mut self, list: &[Dimension], name: &str) {
-        let Some(dimension) = list.last() else { return };
-        let name = if name.is_empty() { &dimension.name } else { name };
-        let count = self.members.len();
-        let family = *self.families.entry((name.to_string(), dimension.len)).or_insert(count);
-        if family == count {
-            self.members.push(Default::default());
-        }
-        self.add(family, dimension.coord == Coord::None);
-    }
-
-    /// Adds a dimension without coordinate to the family of `at`.
-    fn add_member(&mut self, at: usize) {
-        self.add(self.family[at], true);
-    }
-
-    fn add(&mut self, family: usize, member: bool) {
-        if member {
-            self.members[family].0.push(self.family.len());
+    /// Adds the next dimension to its family.
+    fn add(&mut self, family: Family, without_coordinate: bool) {
+        let members = self.members.entry(family.clone()).or_default();
+        if without_coordinate {
+            members.push(self.family.len());
         }
         self.family.push(family);
-        self.used.push(0);
     }
 
-    fn is_used(&self, at: usize) -> bool {
-        self.used[at] == self.array
-    }
-
-    fn set_used(&mut self, at: usize) {
-        self.used[at] = self.array;
-    }
-
-    /// The first member of the family of `at` that the current array does not use. Members that were
-    /// skipped once are not examined again for the same array.
-    fn next_unused(&mut self, at: usize) -> Option<usize> {
-        let (members, cursor) = &mut self.members[self.family[at]];
-        if cursor.array != self.array {
-            *cursor = Cursor { array: self.array, next: 0 };
+    /// The first member of the family of `at` that is not `used` by the current array. `examined` members of
+    /// each family are used: they are not examined again.
+    fn next_unused(
+        &self,
+        at: usize,
+        used: &HashSet<usize>,
+        examined: &mut HashMap<Family, usize>,
+    ) -> Option<usize> {
+        let members = &self.members[&self.family[at]];
+        let next = examined.entry(self.family[at].clone()).or_default();
+        while members.get(*next).is_some_and(|k| used.contains(k)) {
+            *next += 1;
         }
-        while members.get(cursor.next).is_some_and(|k| self.used[*k] == self.array) {
-            cursor.next += 1;
-        }
-        members.get(cursor.next).copied()
+        members.get(*next).copied()
     }
 }
 
@@ -262,6 +276,7 @@ impl Names<'_> {
         if let Points::Node(id) = key.points {
             let node = self.tree.node(id);
             own = Some(id);
+            candidates.extend(mesh_names(self.tree, id));
             candidates.push(node.name.clone());
             candidates.push(format!("{}_{}", self.tree.node(node.parent).name, node.name));
             candidates.push(node.path.replace('/', "_"));
@@ -305,7 +320,7 @@ impl Names<'_> {
 mod tests {
     use super::*;
     use spile_core::dtype::DType;
-    use spile_core::layout::{ArrayDesc, Layout};
+    use spile_core::layout::Layout;
     use spile_core::limits::Limits;
 
     fn array(shape: &[u64], dims: &[&str], coords: &[Coord]) -> ArrayDesc {

@@ -9,6 +9,7 @@
 //! - Steps and times of the frames are arrays `step` and `time`.
 
 mod losses;
+mod region;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -66,12 +67,8 @@ impl Flat {
         Self::flatten(content, false)
     }
 
-    /// Flattens `content` for a format with frames: arrays per frame are kept.
-    pub(crate) fn keeping_frames(content: &Dataset) -> Result<Self> {
-        Self::flatten(content, true)
-    }
-
-    fn flatten(content: &Dataset, keep_frames: bool) -> Result<Self> {
+    /// Flattens `content`; with `keep_frames`, arrays per frame are kept for a format with frames.
+    pub(crate) fn flatten(content: &Dataset, keep_frames: bool) -> Result<Self> {
         let old = content.tree();
         let mut builder = Builder {
             content,
@@ -125,16 +122,16 @@ impl Builder<'_> {
         let Some(array) = &node.array else {
             return self.tree.add_group(parent, &node.name).map(Some);
         };
-        if let Layout::Same(first) = array.layout {
+        if let Some(first) = array.layout.same() {
+            old.resolve(array)?;
             let mut same = first;
-            while let Some(Layout::Same(next)) = old.node(same).array.as_ref().map(|a| &a.layout) {
-                old.resolve(array)?;
-                same = *next;
+            while let Some(next) = old.node(same).array.as_ref().and_then(|a| a.layout.same()) {
+                same = next;
             }
             self.metadata.set_storage(k, Storage::Same(old.node(same).path.clone()));
             return Ok(None);
         }
-        if let (Layout::PerFrame(table), false) = (&array.layout, self.keep_frames) {
+        if let (Some(table), false) = (array.layout.frames(), self.keep_frames) {
             return self.stack(k, id, node, array, &**table, parent);
         }
         let Some(starts) = array.ragged() else {
@@ -165,37 +162,8 @@ impl Builder<'_> {
         parent: NodeId,
     ) -> Result<Option<NodeId>> {
         let frames = table.len();
-        let mut rows = Vec::with_capacity(
-            self.content
-                .limits()
-                .allow(frames.saturating_mul(8), "the row counts of all frames")?
-                / 8,
-        );
-        let mut first: Option<Shape> = None;
-        let mut uniform = true;
-        for frame in 0..frames {
-            let Some(cell) = table.cell(frame)? else {
-                uniform = false;
-                rows.push(-1);
-                continue;
-            };
-            let before = first.get_or_insert_with(|| cell.shape.clone());
-            let (own, other) = (cell.shape.lengths(), before.lengths());
-            uniform &= own == other;
-            if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
-                // The frames cannot be concatenated.
-                return Ok(None);
-            }
-            let first = own.first().copied().unwrap_or(1);
-            rows.push(
-                i64::try_from(first)
-                    .map_err(|_| Error::limit("the number of rows exceeds 63 bits"))?,
-            );
-        }
-        let cell = first.unwrap_or_else(|| array.shape.clone());
-        if cell.rank() != array.dims.len() {
-            return Ok(None);
-        }
+        let Ok((rows, cell)) = frame_rows(self.content, array, table)? else { return Ok(None) };
+        let uniform = rows.iter().all(|n| Some(*n) == rows.first().copied() && *n >= 0);
         let tail = &cell.lengths()[cell.rank().min(1)..];
         let mut desc = array.clone();
         let stack;
@@ -369,7 +337,7 @@ impl Flat {
             return Ok(self.tree().node(id).array.iter().map(cell).collect());
         };
         let array = self.content.tree().node(stack.node).array.as_ref();
-        let Some(Layout::PerFrame(table)) = array.map(|array| &array.layout) else {
+        let Some(table) = array.and_then(|array| array.layout.frames()) else {
             return Ok(Vec::new());
         };
         let bytes = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
@@ -395,7 +363,7 @@ impl Flat {
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
-            let array = self.plain_array(id)?;
+            let array = self.plain.array_at(id)?;
             let selected = array.select(&Selection::all(), Axes::Order(order))?;
             return selected.stream(|_, bytes| each(bytes));
         };
@@ -422,7 +390,7 @@ impl Flat {
         each: impl Fn(u64, &[u8]) -> Result<()> + Sync,
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
-            let array = self.plain_array(id)?;
+            let array = self.plain.array_at(id)?;
             let selected = array.select(&Selection::all(), Axes::Order(order))?;
             return selected.for_each(|block, bytes| each(block.first, bytes));
         };
@@ -435,10 +403,6 @@ impl Flat {
             self.gather(stack, frames, size, buffer)?;
             each(first, buffer)
         })
-    }
-
-    fn plain_array(&self, id: NodeId) -> Result<Array> {
-        self.plain.array_at(id)
     }
 
     /// Element size in bytes of an array of frames. Fails unless `order` is C.
@@ -460,12 +424,8 @@ impl Flat {
         if frames.end - frames.start != 1 || bytes <= BATCH {
             return Ok(None);
         }
-        let array = self.frame(stack, frames.start)?;
+        let array = self.content.array_in_frame(stack.node, frames.start)?;
         Ok(array.filter(|array| array.shape().count() == Some(stack.elements(frames.start))))
-    }
-
-    fn frame(&self, stack: &Stack, frame: u64) -> Result<Option<Array>> {
-        self.content.array_in_frame(stack.node, frame)
     }
 
     fn gather(
@@ -477,7 +437,7 @@ impl Flat {
     ) -> Result<()> {
         buffer.clear();
         for frame in frames {
-            let Some(array) = self.frame(stack, frame)? else { continue };
+            let Some(array) = self.content.array_in_frame(stack.node, frame)? else { continue };
             let start = buffer.len();
             let bytes = stack.elements(frame).saturating_mul(size as u64);
             buffer.resize(start + self.content.limits().allow(bytes, "a frame")?, 0);
@@ -494,23 +454,42 @@ pub(crate) fn is_stackable(
     array: &ArrayDesc,
     keep_frames: bool,
 ) -> std::result::Result<(), String> {
-    let desc = content.tree().resolve(array).map_err(|e| e.message().to_string())?;
-    let (Layout::PerFrame(table), false) = (&desc.layout, keep_frames) else { return Ok(()) };
+    let rows = content.tree().resolve(array).and_then(|desc| match desc.layout.frames() {
+        Some(table) if !keep_frames => frame_rows(content, array, &**table),
+        _ => Ok(Ok(Default::default())),
+    });
+    rows.map_err(|e| e.message().to_string())?.map(drop)
+}
+
+/// Number of rows of every frame, -1 for frames without the array, and the shape of the first frame with
+/// it; or the reason why the frames cannot be concatenated.
+fn frame_rows(
+    content: &Dataset,
+    array: &ArrayDesc,
+    table: &dyn FrameTable,
+) -> Result<std::result::Result<(Vec<i64>, Shape), String>> {
+    let bytes = table.len().saturating_mul(8);
+    let room = content.limits().allow(bytes, "the row counts of all frames")?;
+    let mut rows = Vec::with_capacity(room / 8);
     let mut first: Option<Shape> = None;
     for frame in 0..table.len() {
-        let cell = table.cell(frame).map_err(|e| e.message().to_string())?;
-        let Some(cell) = cell else { continue };
-        let before = first.get_or_insert_with(|| cell.shape.clone());
-        let (own, other) = (cell.shape.lengths(), before.lengths());
+        let Some(FrameCell { shape, .. }) = table.cell(frame)? else {
+            rows.push(-1);
+            continue;
+        };
+        let before = first.get_or_insert_with(|| shape.clone());
+        let (own, other) = (shape.lengths(), before.lengths());
         if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
-            return Err(format!(
-                "its shape is {before} in one frame and {} in another",
-                cell.shape
-            ));
+            return Ok(Err(format!("its shape is {before} in one frame and {shape} in another")));
         }
+        let count = i64::try_from(own.first().copied().unwrap_or(1));
+        rows.push(count.map_err(|_| Error::limit("the number of rows exceeds 63 bits"))?);
     }
-    let rank = first.map_or(array.shape.rank(), |shape| shape.rank());
-    if rank == array.dims.len() { Ok(()) } else { Err("its rank changes between frames".into()) }
+    let cell = first.unwrap_or_else(|| array.shape.clone());
+    if cell.rank() != array.dims.len() {
+        return Ok(Err("its rank changes between frames".into()));
+    }
+    Ok(Ok((rows, cell)))
 }
 
 /// Layout of the concatenated frames if all are stored as plain ranges in the same order.
@@ -518,8 +497,8 @@ fn plain_ranges(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Ca
     let mut parts = Vec::new();
     let mut first: Option<Cast> = None;
     for cell in cells {
-        let Layout::Plain { extents, order } = &cell.layout else { return Ok(None) };
-        let own = Cast::new(&cell.shape, *order);
+        let Some((extents, order)) = cell.layout.plain() else { return Ok(None) };
+        let own = Cast::new(&cell.shape, order);
         if first.get_or_insert_with(|| own.clone()).order() != own.order() {
             return Ok(None);
         }

@@ -37,7 +37,7 @@ struct Recast {
 /// under a type of the format.
 pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     let limits = content.limits();
-    let flat = if holds.frames { Flat::keeping_frames(content) } else { Flat::new(content) }?;
+    let flat = Flat::flatten(content, holds.frames)?;
     let mut metadata = flat.metadata.clone();
     let from = flat.tree();
     let mut tree = Tree::new(limits);
@@ -132,11 +132,7 @@ fn times(axis: &dyn FrameAxis, limits: &Limits) -> Result<Option<Vec<u8>>> {
 fn stack(dtype: DType, shape: &Shape, layout: Layout, cell: Cast, holds: &Capabilities) -> Recast {
     // Lengths in storage order, slowest first.
     let (first, rest) = shape.lengths().split_at(shape.rank().min(1));
-    let mut memory = first.to_vec();
-    match cell.order() {
-        Order::C => memory.extend(rest),
-        Order::F => memory.extend(rest.iter().rev()),
-    }
+    let memory = [first, &memory(&Shape::new(rest), cell.order())].concat();
     let big_endian = big_endian_bytes(dtype, &layout, holds);
     let (dtype, shape) = stored_as(dtype, memory, holds);
     let layout = layout.in_order(holds.order).unwrap_or(layout);
@@ -152,9 +148,9 @@ fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
         return Ok(Recast { dtype, shape, layout: array.layout.clone(), cast });
     }
     let mut order = array.order();
-    let layout = if let Layout::PerFrame(table) = &array.layout {
+    let layout = if let Some(table) = array.layout.frames() {
         if let Some(cell) = (0..table.len()).find_map(|k| table.cell(k).transpose()) {
-            order = ArrayDesc { layout: cell?.layout, ..array.clone() }.order();
+            order = cell?.layout.order();
         }
         let table = FramesRecast { table: table.clone(), dtype: array.dtype, holds: *holds };
         Some(Layout::PerFrame(Arc::new(table)))
@@ -177,20 +173,16 @@ fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
 /// Whether at most one length is not 1: formats differ in the number of dimensions of such arrays.
 fn is_vector(array: &ArrayDesc) -> bool {
     let lengths = array.shape.lengths();
-    match array.layout {
+    match array.layout.frames() {
         // Other frames may have more rows.
-        Layout::PerFrame(_) => matches!(lengths, [] | [_, 1]),
-        _ => lengths.iter().filter(|n| **n != 1).count() <= 1,
+        Some(_) => matches!(lengths, [] | [_, 1]),
+        None => lengths.iter().filter(|n| **n != 1).count() <= 1,
     }
 }
 
-/// Whether a big-endian array is stored as bytes. Arrays in memory are always little-endian.
+/// Whether a big-endian array is stored as bytes.
 fn big_endian_bytes(dtype: DType, layout: &Layout, holds: &Capabilities) -> bool {
-    let memory = matches!(
-        layout,
-        Layout::Inline(..) | Layout::EncodedWhole { .. } | Layout::Computed(_) | Layout::Fill(_)
-    );
-    !(holds.dtype)(dtype) && !memory && dtype.order() == ByteOrder::Big
+    !(holds.dtype)(dtype) && !layout.is_always_little() && dtype.order() == ByteOrder::Big
 }
 
 /// Lengths of the dimensions from slowest to fastest.
@@ -234,9 +226,9 @@ impl FrameTable for FramesRecast {
 
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let Some(cell) = self.table.cell(frame)? else { return Ok(None) };
-        let desc = ArrayDesc::new(self.dtype, cell.shape, cell.layout);
-        let (_, shape) = stored_as(self.dtype, memory(&desc.shape, desc.order()), &self.holds);
-        let layout = desc.layout.in_order(self.holds.order);
+        let lengths = memory(&cell.shape, cell.layout.order());
+        let (_, shape) = stored_as(self.dtype, lengths, &self.holds);
+        let layout = cell.layout.in_order(self.holds.order);
         Ok(layout.map(|layout| FrameCell { shape, layout }))
     }
 }

@@ -6,6 +6,7 @@
 //! | `flatten` | a dataset for a format with limited capabilities, with metadata that restores it |
 //! | `flat` | a dataset as plain arrays without frames |
 //! | `dimensions` | dimensions that arrays share by name (NetCDF, Zarr, xarray) |
+//! | `variables` | names and CF attributes of the variables of one xarray dataset |
 //! | `table` | arrays with the same number of rows as the columns of a table |
 //! | `losses` | loss accounting from metadata |
 //! | `midpoints` | cell centres from the nodes of an axis |
@@ -19,9 +20,11 @@ mod flatten;
 pub mod losses;
 pub mod midpoints;
 pub mod table;
+mod variables;
 
 pub use dimensions::{Dimension, Dimensions};
 pub use flat::{Flat, flat_losses};
 pub use flatten::flatten;
 pub use losses::{Kept, Losses, flatten_losses};
 pub use table::Table;
+pub use variables::{Variables, root_attributes};

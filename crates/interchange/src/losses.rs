@@ -1,10 +1,16 @@
 //! Loss accounting from metadata: what a target cannot keep, without writing anything.
+//!
+//! [`compare`] is for writers that can predict the tree that reading gives, [`Losses::add`] for those that
+//! declare what they keep.
+
+use std::collections::{HashMap, VecDeque};
 
 use spile_core::Dataset;
 use spile_core::format::{Capabilities, Loss, LossKind};
-use spile_core::layout::{ArrayDesc, Coord, Layout};
-use spile_core::semantics::Semantics;
-use spile_core::tree::{Node, NodeId, ROOT, Tree};
+use spile_core::layout::{ArrayDesc, Coord, Linear};
+use spile_core::semantics::{Role, Semantics};
+use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use spile_core::wire::ByteOrder;
 
 /// What a writer keeps of every node. The default keeps nothing but arrays and their values.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +64,7 @@ impl<'a> Losses<'a> {
     }
 
     /// Adds everything of `content` that a writer with these abilities does not keep. Arrays for which
-    /// `writes` returns a reason are not written at all.
+    /// `writes` returns a reason are not written at all; groups of which no array is written are empty.
     pub fn add(
         &mut self,
         content: &Dataset,
@@ -72,7 +78,12 @@ impl<'a> Losses<'a> {
         if tree.frames().is_some() && !kept.frames {
             self.push("", LossKind::Frames, "frames");
         }
-        let populated = (!kept.empty_groups).then(|| populated(tree));
+        let refused: HashMap<NodeId, String> = tree
+            .arrays()
+            .filter_map(|(id, node, array)| Some((id, writes(id, node, array).err()?)))
+            .collect();
+        let populated =
+            (!kept.empty_groups).then(|| populated(tree, |id| !refused.contains_key(&id)));
         for (id, node) in tree.iter() {
             let Some(array) = &node.array else {
                 if populated.as_ref().is_some_and(|with_arrays| !with_arrays[id.index()]) {
@@ -82,11 +93,10 @@ impl<'a> Losses<'a> {
                 }
                 continue;
             };
-            if let Err(reason) = writes(id, node, array) {
-                self.list.push(Loss::new(&node.path, LossKind::Array, reason));
-                continue;
+            match refused.get(&id) {
+                Some(reason) => self.list.push(Loss::new(&node.path, LossKind::Array, reason)),
+                None => self.array(node, array, kept),
             }
-            self.array(node, array, kept);
         }
     }
 
@@ -107,7 +117,7 @@ impl<'a> Losses<'a> {
         if !kept.meaning && *array.semantics() != Semantics::default() {
             self.push(path, LossKind::Meaning, "roles of arrays");
         }
-        if !kept.frames && matches!(array.layout, Layout::PerFrame(_)) {
+        if !kept.frames && array.layout.frames().is_some() {
             self.push(path, LossKind::Frames, "frames");
         }
     }
@@ -151,10 +161,107 @@ impl<'a> Losses<'a> {
     }
 }
 
-/// Whether each node is, or has below it, an array; by number of the node.
-fn populated(tree: &Tree) -> Vec<bool> {
+/// Everything of `old` that is not in `new`, the tree that reading will give after `old` was written as
+/// `target`. `nodes` are the nodes of `new` by number of the node of `old`; of a node without one, `missing`
+/// returns the kind of the loss and its reason. Coordinates are kept if a dimension still has one: targets
+/// store uniform coordinates as arrays and the reverse.
+pub fn compare(
+    target: &str,
+    (old, new): (&Tree, &Tree),
+    nodes: &[Option<NodeId>],
+    missing: impl Fn(&Node) -> (LossKind, String),
+) -> Vec<Loss> {
+    let mut losses = Losses::new(target);
+    if old.frames().is_some() && new.frames().is_none() {
+        losses.push("", LossKind::Frames, "frames");
+    }
+    losses.compare_attrs("", old.attrs(), new.attrs());
+    for (id, node) in old.iter() {
+        let Some(found) = nodes[id.index()].map(|id| new.node(id)) else {
+            let (kind, reason) = missing(node);
+            losses.list.push(Loss::new(&node.path, kind, reason));
+            continue;
+        };
+        if node.name != found.name || nodes[node.parent.index()] != Some(found.parent) {
+            losses.changed(&node.path, LossKind::Name, &format!("it as \"{}\"", found.path));
+        }
+        losses.compare_attrs(&node.path, &node.attrs, &found.attrs);
+        if let (Some(own), Some(read)) = (&node.array, &found.array) {
+            losses.compare_arrays(&node.path, (old, own), (new, read), nodes);
+        }
+    }
+    losses.into_vec()
+}
+
+impl Losses<'_> {
+    /// Adds one loss: the target stores `what`.
+    fn changed(&mut self, path: &str, kind: LossKind, what: &str) {
+        self.list.push(Loss::new(path, kind, format!("{} stores {what}", self.target)));
+    }
+
+    fn compare_attrs(&mut self, path: &str, old: &Attrs, new: &Attrs) {
+        // Names may occur twice: values are compared in their order.
+        let mut read: HashMap<&str, VecDeque<&Value>> = HashMap::new();
+        for (name, value) in new {
+            read.entry(name).or_default().push_back(value);
+        }
+        for (name, value) in old {
+            let reason = match read.get_mut(name).and_then(VecDeque::pop_front) {
+                Some(read) if read.same(value) => continue,
+                Some(read) => format!("{} stores it as {read}", self.target),
+                None => format!("{} cannot store it", self.target),
+            };
+            self.list.push(Loss::attribute(path, name, reason));
+        }
+    }
+
+    fn compare_arrays(
+        &mut self,
+        path: &str,
+        (tree, old): (&Tree, &ArrayDesc),
+        (new_tree, new): (&Tree, &ArrayDesc),
+        nodes: &[Option<NodeId>],
+    ) {
+        let (Ok(stored), Ok(written)) = (tree.resolve(old), new_tree.resolve(new)) else { return };
+        let [from, to] = [stored, written].map(|desc| desc.dtype.with_order(ByteOrder::Little));
+        if from != to {
+            self.changed(path, LossKind::Type, &format!("{from} as {to}"));
+        }
+        if stored.shape != written.shape {
+            let what = format!("an array of shape {} as {}", stored.shape, written.shape);
+            self.changed(path, LossKind::Shape, &what);
+        }
+        if old.dims != new.dims && old.dims != ArrayDesc::default_dims(old.dims.len()) {
+            self.push(path, LossKind::Dimensions, "names of dimensions for it");
+        }
+        let is_lost = |(k, coord): (usize, &Coord)| {
+            *coord != Coord::None && matches!(new.coords.get(k), None | Some(Coord::None))
+        };
+        if old.coords.iter().enumerate().any(is_lost) {
+            self.push(path, LossKind::Coordinates, "coordinates for it");
+        }
+        let coefficients = |desc: &ArrayDesc| desc.map.map(Linear::coefficients);
+        if coefficients(stored) != coefficients(written) {
+            self.push(path, LossKind::Scaling, "such linear scaling");
+        }
+        let mesh = |id: NodeId| nodes[id.index()];
+        let (old, new) = (old.semantics(), new.semantics());
+        let kept = (old.role == Role::Data || old.role == new.role)
+            && old.mesh.is_none_or(|id| new.mesh.is_some() && mesh(id) == new.mesh)
+            && (old.centring.is_none() || old.centring == new.centring)
+            && (old.component.is_none() || old.component == new.component)
+            && (old.point_set.is_none() || old.point_set == new.point_set)
+            && (old.missing.is_none() || old.missing == new.missing);
+        if !kept {
+            self.push(path, LossKind::Meaning, "such semantics for it");
+        }
+    }
+}
+
+/// Whether each group has below it an array of which `counts` is true; by number of the node.
+fn populated(tree: &Tree, counts: impl Fn(NodeId) -> bool) -> Vec<bool> {
     let mut with_arrays = vec![false; tree.len() + 1];
-    for (_, node, _) in tree.arrays() {
+    for (_, node, _) in tree.arrays().filter(|(id, ..)| counts(*id)) {
         let mut at = node.parent;
         while at != ROOT && !with_arrays[at.index()] {
             with_arrays[at.index()] = true;

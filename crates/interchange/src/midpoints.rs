@@ -22,7 +22,7 @@ const PIECE: u64 = 32 << 10;
 pub fn midpoints(tree: &mut Tree, axis: NodeId) -> Result<Option<NodeId>> {
     beside(tree, axis, "mid", "cell centres", |nodes, shape| {
         let real = nodes.dtype.kind() == Kind::Float && matches!(nodes.dtype.size(), 4 | 8);
-        if !real || matches!(nodes.layout, Layout::PerFrame(_) | Layout::Same(_)) {
+        if !real || nodes.layout.frames().is_some() || nodes.layout.same().is_some() {
             return None;
         }
         let function = Arc::new(CellCentres { dtype: nodes.dtype });

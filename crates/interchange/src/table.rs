@@ -5,7 +5,7 @@ use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Hint, Result};
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::read::Axes;
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::{Order, Shape};
@@ -38,6 +38,17 @@ pub struct Column<'a> {
     pub tail: Vec<u64>,
     /// Type of the returned elements, little-endian; `float64` for scaled arrays.
     pub dtype: DType,
+}
+
+/// A uniform coordinate of the rows of a table; row `k` is at `start + k * step`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowCoordinate {
+    /// Name of the column.
+    pub name: String,
+    /// Coordinate of the first row.
+    pub start: f64,
+    /// Distance between rows.
+    pub step: f64,
 }
 
 /// Consecutive rows of one frame.
@@ -77,7 +88,7 @@ impl<'a> Table<'a> {
         for (id, node, own) in tree.arrays() {
             let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
             let desc = tree.resolve(own).map_err(place)?;
-            if let Layout::PerFrame(table) = &desc.layout {
+            if let Some(table) = desc.layout.frames() {
                 frames = Some(table.len().max(frames.unwrap_or(0)));
             }
             let stored = desc.dtype.with_order(ByteOrder::Little);
@@ -112,12 +123,43 @@ impl<'a> Table<'a> {
         Ok(Self { content, code, columns, frames, moments, width })
     }
 
+    /// Uniform coordinates of the rows, for example the time of a trace. One coordinate of all arrays has the name
+    /// of their dimension; different coordinates have the names of the first arrays along them: `ch2.time`. Empty
+    /// for tables with frames, if an array has no uniform coordinate, and if a name is that of an array.
+    pub fn row_coordinates(&self) -> Vec<RowCoordinate> {
+        let mut found: Vec<(&Column<'_>, f64, f64)> = Vec::new();
+        for column in &self.columns {
+            let Some(Coord::Uniform { start, step }) = column.array.coords.first() else {
+                return Vec::new();
+            };
+            let dim = column.array.dims.first();
+            let known = |(first, own_start, own_step): &(&Column<'_>, f64, f64)| {
+                first.array.dims.first() == dim && own_start == start && own_step == step
+            };
+            if !found.iter().any(known) {
+                found.push((column, *start, *step));
+            }
+        }
+        let alone = found.len() == 1;
+        let named = found.into_iter().map(|(column, start, step)| {
+            let dim = column.array.dims.first().map_or("", String::as_str);
+            let path = &column.node.path;
+            let name = if alone { dim.into() } else { format!("{path}.{dim}") };
+            RowCoordinate { name, start, step }
+        });
+        let named: Vec<RowCoordinate> = named.collect();
+        let taken = |own: &RowCoordinate| {
+            own.name.is_empty() || self.columns.iter().any(|column| column.node.path == own.name)
+        };
+        if self.frames.is_some() || named.iter().any(taken) { Vec::new() } else { named }
+    }
+
     /// Number of rows of a column; none where the frame does not have it.
     fn row_count(&self, column: &Column<'_>, frame: Option<u64>) -> Result<Option<u64>> {
         let desc = self.content.tree().resolve(column.array)?;
-        let shape = match &desc.layout {
-            Layout::PerFrame(table) => table.cell(frame.unwrap_or(0))?.map(|cell| cell.shape),
-            _ => Some(desc.shape.clone()),
+        let shape = match desc.layout.frames() {
+            Some(table) => table.cell(frame.unwrap_or(0))?.map(|cell| cell.shape),
+            None => Some(desc.shape.clone()),
         };
         let Some(shape) = shape else { return Ok(None) };
         if shape.lengths().get(1..).unwrap_or_default() != column.tail {

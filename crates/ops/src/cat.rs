@@ -3,21 +3,21 @@
 //! Memory does not grow with the array: blocks are formatted on all threads and written in order, a few
 //! at a time.
 
+mod csv;
+
 use std::fmt::Write as _;
 use std::io::Write;
 
 use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::layout::Linear;
-use spile_core::read::{Array, Axes, Block, Selected};
+use spile_core::read::{Array, Axes, Selected};
 use spile_core::select::{Selection, Span};
 use spile_core::shape::Order;
 
 use crate::json;
 
-/// Number of stored bytes converted to `f64` at once.
-const RAW_BLOCK: usize = 32 << 10;
+pub use csv::{Csv, csv};
 
 /// Number of bytes per line of hexadecimal output.
 const DUMP: u64 = 32;
@@ -25,7 +25,7 @@ const DUMP: u64 = 32;
 /// Which values of an array with linear scaling are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Physical values: scaled `float64`. Without scaling, the stored values.
+    /// Physical values: scaled, with missing values as NaN. Without either, the stored values.
     Mapped,
     /// Stored values.
     Stored,
@@ -33,9 +33,14 @@ pub enum Values {
 
 /// The element type that [`raw`] writes and JSON output names.
 pub fn dtype(array: &Array, values: Values) -> DType {
-    match map(array, values) {
-        Some(_) => DType::F64,
-        None => array.dtype(),
+    shown(array, values).dtype()
+}
+
+/// The array whose elements are shown.
+fn shown(array: &Array, values: Values) -> Array {
+    match values {
+        Values::Mapped => array.physical(),
+        Values::Stored => array.clone(),
     }
 }
 
@@ -47,6 +52,7 @@ pub fn text(
     values: Values,
     out: &mut dyn Write,
 ) -> Result<()> {
+    let array = &shown(array, values);
     let selected = select(array, selection)?;
     let shape = selected.shape();
     // A list of single characters is text.
@@ -59,25 +65,16 @@ pub fn text(
         _ => (1, u64::MAX),
     };
     let planes = shape.rank() > 2;
-    let words = Words { dtype: array.dtype(), map: map(array, values), element: text_element };
-    selected.ordered(
-        |block, bytes| {
-            let mut line = String::with_capacity(8 * block.count as usize);
-            words.each(
-                block,
-                bytes,
-                &mut line,
-                |k, line| {
-                    if planes && k % plane == 0 {
-                        plane_heading(k / plane, selected.spans(), line);
-                    }
-                },
-                |k, line| line.push(if (k + 1) % row == 0 { '\n' } else { '\t' }),
-            );
-            Ok(line)
-        },
-        |line| Ok(out.write_all(line.as_bytes())?),
-    )
+    let words = Words { dtype: array.dtype(), element: convert::write_element };
+    let before = |k: u64, line: &mut String| {
+        if planes && k.is_multiple_of(plane) {
+            plane_heading(k / plane, selected.spans(), line);
+        }
+    };
+    let after = |k: u64, line: &mut String| {
+        line.push(if (k + 1).is_multiple_of(row) { '\n' } else { '\t' });
+    };
+    words.write(&selected, before, after, out)
 }
 
 /// Writes bytes without a type: text as it is, anything else in hexadecimal, 32 bytes per line.
@@ -121,6 +118,7 @@ pub fn json(
     values: Values,
     out: &mut dyn Write,
 ) -> Result<()> {
+    let array = &shown(array, values);
     let selected = select(array, selection)?;
     let count = selected.count();
     if count == 0 {
@@ -132,30 +130,19 @@ pub fn json(
         let below = sizes.last().copied().unwrap_or(1);
         sizes.push(below.saturating_mul(*length));
     }
-    let words = Words { dtype: array.dtype(), map: map(array, values), element: json_element };
-    selected.ordered(
-        |block, bytes| {
-            let mut line = String::with_capacity(8 * block.count as usize);
-            words.each(
-                block,
-                bytes,
-                &mut line,
-                |k, line| {
-                    let opened = sizes.iter().take_while(|size| k % **size == 0).count();
-                    line.extend(std::iter::repeat_n('[', opened));
-                },
-                |k, line| {
-                    let closed = sizes.iter().take_while(|size| (k + 1) % **size == 0).count();
-                    line.extend(std::iter::repeat_n(']', closed));
-                    if k + 1 < count {
-                        line.push(',');
-                    }
-                },
-            );
-            Ok(line)
-        },
-        |line| Ok(out.write_all(line.as_bytes())?),
-    )
+    let words = Words { dtype: array.dtype(), element: json::write_element };
+    let before = |k: u64, line: &mut String| {
+        let opened = sizes.iter().take_while(|size| k.is_multiple_of(**size)).count();
+        line.extend(std::iter::repeat_n('[', opened));
+    };
+    let after = |k: u64, line: &mut String| {
+        let closed = sizes.iter().take_while(|size| (k + 1).is_multiple_of(**size)).count();
+        line.extend(std::iter::repeat_n(']', closed));
+        if k + 1 < count {
+            line.push(',');
+        }
+    };
+    words.write(&selected, before, after, out)
 }
 
 /// Writes little-endian elements of type [`dtype`], nothing else.
@@ -165,20 +152,8 @@ pub fn raw(
     values: Values,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let selected = select(array, selection)?;
-    let Some(map) = map(array, values) else {
-        return selected.stream(|_, block| Ok(out.write_all(block)?));
-    };
-    // Small blocks, so that the converted values stay in the cache.
-    let mut numbers = Vec::new();
-    selected.with_smaller_blocks(RAW_BLOCK).stream(|_, block| {
-        convert::to_f64(array.dtype(), Some(map), block, &mut numbers);
-        Ok(out.write_all(convert::little_bytes(&mut numbers))?)
-    })
-}
-
-fn map(array: &Array, values: Values) -> Option<Linear> {
-    array.map().filter(|_| values == Values::Mapped && array.dtype().is_real())
+    let array = &shown(array, values);
+    select(array, selection)?.stream(|_, block| Ok(out.write_all(block)?))
 }
 
 fn select<'a>(array: &'a Array, selection: &Selection) -> Result<Selected<'a>> {
@@ -190,41 +165,32 @@ fn select<'a>(array: &'a Array, selection: &Selection) -> Result<Selected<'a>> {
 /// Formats elements.
 struct Words {
     dtype: DType,
-    map: Option<Linear>,
-    element: fn(DType, &[u8], Option<Linear>, &mut String),
+    element: fn(DType, &[u8], &mut String),
 }
 
 impl Words {
-    /// Calls `before`, writes the element, calls `after`, for all elements of a block.
-    fn each(
+    /// Writes all elements in order, each with the texts of `before` and `after` around it.
+    fn write(
         &self,
-        block: Block,
-        bytes: &[u8],
-        out: &mut String,
-        before: impl Fn(u64, &mut String),
-        after: impl Fn(u64, &mut String),
-    ) {
-        let size = self.dtype.size();
-        for k in 0..block.count {
-            let at = k as usize * size;
-            before(block.first + k, out);
-            (self.element)(self.dtype, &bytes[at..at + size], self.map, out);
-            after(block.first + k, out);
-        }
-    }
-}
-
-fn text_element(dtype: DType, element: &[u8], map: Option<Linear>, out: &mut String) {
-    match map {
-        Some(map) => convert::write_f64(map.apply(convert::element_f64(dtype, element)), out),
-        None => convert::write_element(dtype, element, out),
-    }
-}
-
-fn json_element(dtype: DType, element: &[u8], map: Option<Linear>, out: &mut String) {
-    match map {
-        Some(map) => json::write_real(map.apply(convert::element_f64(dtype, element)), out),
-        None => json::write_element(dtype, element, out),
+        selected: &Selected<'_>,
+        before: impl Fn(u64, &mut String) + Sync,
+        after: impl Fn(u64, &mut String) + Sync,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        selected.ordered(
+            |block, bytes| {
+                let mut text = String::with_capacity(8 * block.count as usize);
+                let size = self.dtype.size();
+                for k in 0..block.count {
+                    let at = k as usize * size;
+                    before(block.first + k, &mut text);
+                    (self.element)(self.dtype, &bytes[at..at + size], &mut text);
+                    after(block.first + k, &mut text);
+                }
+                Ok(text)
+            },
+            |text| Ok(out.write_all(text.as_bytes())?),
+        )
     }
 }
 
@@ -249,7 +215,7 @@ fn plane_heading(number: u64, spans: &[Span], out: &mut String) {
 mod tests {
     use super::*;
     use spile_core::Dataset;
-    use spile_core::layout::{ArrayDesc, Layout};
+    use spile_core::layout::{ArrayDesc, Layout, Linear};
     use spile_core::limits::Limits;
     use spile_core::shape::Shape;
     use spile_core::source::Source;
@@ -293,6 +259,17 @@ mod tests {
         assert_eq!(show(json, &array(&[2, 1, 2], None), ""), "[[[0,1]],[[2,3]]]");
         assert_eq!(show(json, &array(&[2, 3], None), "1,1"), "4");
         assert_eq!(show(json, &array(&[5, 0], None), ""), "[]");
+    }
+
+    #[test]
+    fn missing_values_are_not_shown_as_numbers() {
+        let layout = Layout::Inline([1, 9, 3].into(), Order::C);
+        let mut desc = ArrayDesc::new(DType::U8, Shape::new([3]), layout);
+        desc.semantics_mut().missing.values.push(9.0);
+        let tree = Tree::new(&Limits::default());
+        let array = Dataset::new(Source::memory([]), tree).open_array(&desc).unwrap();
+        assert_eq!(show(text, &array, ""), "1.0\nNaN\n3.0\n");
+        assert_eq!(show(json, &array, ""), "[1.0,\"NaN\",3.0]");
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::Serialize;
 use spile_core::Dataset;
-use spile_core::error::{Error, ErrorKind, Hint, Result};
+use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Format, OpenOptions};
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
 use spile_core::registry::Registry;
 use spile_core::report::{Finding, Report, Severity};
@@ -27,39 +27,7 @@ pub struct Check {
     /// Number of notes.
     pub notes: u64,
     /// The findings, in file order.
-    pub findings: Vec<Row>,
-}
-
-/// One finding.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// `error`, `warning` or `note`.
-    pub severity: &'static str,
-    /// Code of the rule.
-    pub code: &'static str,
-    /// The message.
-    pub message: String,
-    /// The object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// The frame.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frame: Option<u64>,
-    /// Byte offset in the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
-    /// A suggestion.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "sentence")]
-    pub hint: Option<Hint>,
-}
-
-// The signature is serde's.
-#[allow(clippy::ref_option)]
-fn sentence<S: serde::Serializer>(
-    hint: &Option<Hint>,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    hint.as_ref().map(ToString::to_string).serialize(serializer)
+    pub findings: Vec<Finding>,
 }
 
 /// Checks a file in the format that is detected. Fails if the file could not be examined at all: it cannot
@@ -108,11 +76,8 @@ pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result
 
 /// Reads all values of an array, in all frames.
 fn read(dataset: &Dataset, id: NodeId, array: &ArrayDesc) -> Result<()> {
-    let frames = match &dataset.tree().resolve(array)?.layout {
-        Layout::PerFrame(table) => table.len(),
-        _ => 1,
-    };
-    for frame in 0..frames {
+    let table = dataset.tree().resolve(array)?.layout.frames();
+    for frame in 0..table.map_or(1, |table| table.len()) {
         if let Some(array) = dataset.array_in_frame(id, frame)? {
             array.all()?.for_each(|_, _| Ok(()))?;
         }
@@ -129,13 +94,6 @@ fn verdict(format: &'static str, report: Report) -> Check {
         errors,
         warnings: count(Severity::Warning),
         notes: count(Severity::Note),
-        findings: report.findings.into_iter().map(Row::from).collect(),
-    }
-}
-
-impl From<Finding> for Row {
-    fn from(finding: Finding) -> Self {
-        let Finding { severity, code, message, object, frame, offset, hint } = finding;
-        Self { severity: severity.name(), code, message, object, frame, offset, hint }
+        findings: report.findings,
     }
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
@@ -178,7 +178,7 @@ fn values(dataset: &Dataset, node: &Node) -> Result<Option<Sum>> {
     let tree = dataset.tree();
     let desc = tree.resolve(own)?;
     let mut canon = Canon(Sha256::new());
-    if let Layout::PerFrame(table) = &desc.layout {
+    if let Some(table) = desc.layout.frames() {
         canon.0.update(b"f");
         canon.number(table.len());
         batches(0..table.len(), |frames| {
@@ -243,7 +243,7 @@ mod tests {
 
     use super::*;
     use spile_core::dtype::{DType, Kind};
-    use spile_core::layout::{Codec, Extent, Extents};
+    use spile_core::layout::{Codec, Extent, Extents, Layout};
     use spile_core::limits::Limits;
     use spile_core::source::Source;
 

@@ -1,16 +1,19 @@
 //! Conversion of a dataset to another format, and its losses.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Serialize;
 use spile_core::Dataset;
-use spile_core::error::{Error, Hint, Result};
+use spile_core::error::{Error, ErrorKind, Hint, Result};
 use spile_core::format::{
-    Capabilities, Format, Grade, Loss, LossKind, OpenOptions, Writer, write_file_if, writer_of,
+    Capabilities, Format, Grade, Loss, LossKind, OpenOptions, WriteOptions, Writer, write_file_if,
+    write_stream, writer_of,
 };
+use spile_core::layout::ArrayDesc;
 use spile_core::registry::Registry;
 use spile_core::report::{Finding, Severity};
-use spile_core::sink::Overwrite;
+use spile_core::sink::{Overwrite, Sink};
 
 use spile_interchange::{flatten, flatten_losses};
 
@@ -24,8 +27,13 @@ pub fn target(registry: &Registry, name: Option<&str>, path: &Path) -> Result<&'
         return if writable(&&format) { Ok(format) } else { Err(unwritable(registry, format)) };
     }
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    // Extensions may have two parts: `csv.gz`.
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.to_ascii_lowercase();
     let ends = |f: &&&'static dyn Format| {
-        f.info().extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))
+        let known =
+            |known: &&str| name.strip_suffix(*known).is_some_and(|stem| stem.ends_with('.'));
+        f.info().extensions.iter().any(|extension| known(&extension.to_ascii_lowercase().as_str()))
     };
     let all = || registry.0.iter().filter(ends);
     match (all().find(writable), all().next()) {
@@ -80,9 +88,39 @@ impl<'a> From<&'a Loss> for LossRow<'a> {
     }
 }
 
+/// Losses of one kind with the same reason.
+pub struct LossGroup<'a> {
+    /// What is lost.
+    pub kind: LossKind,
+    /// Why.
+    pub reason: &'a str,
+    /// The losses, in their order.
+    pub losses: Vec<&'a Loss>,
+}
+
+/// Groups losses by kind and reason, in the order of their first occurrence.
+pub fn group<'a>(losses: impl IntoIterator<Item = &'a Loss>) -> Vec<LossGroup<'a>> {
+    let mut groups: Vec<LossGroup<'a>> = Vec::new();
+    let mut known = HashMap::new();
+    for loss in losses {
+        let (kind, reason) = (loss.kind, loss.reason.as_str());
+        let at = *known.entry((kind, reason)).or_insert_with(|| {
+            groups.push(LossGroup { kind, reason, losses: Vec::new() });
+            groups.len() - 1
+        });
+        groups[at].losses.push(loss);
+    }
+    groups
+}
+
 /// The way of writing `content` as `format` with the fewest losses; fails if it cannot be written. Reads no
 /// values and writes nothing. `path` is the name of the new file.
-pub fn plan(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Plan> {
+pub fn plan(
+    format: &dyn Format,
+    content: &Dataset,
+    path: &Path,
+    options: &WriteOptions,
+) -> Result<Plan> {
     // Objects of the source that cannot be read are losses, too.
     let errors = content.warnings().iter().filter(|found| found.severity == Severity::Error);
     let unreadable: Vec<Loss> = errors.map(unreadable).collect();
@@ -91,16 +129,16 @@ pub fn plan(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Plan>
         let message = format!("no array can be converted: \"{}\" {}", first.path, first.reason);
         return Err(Error::unsupported("", message));
     }
-    let (native, capabilities) = match writer_of(format)? {
-        Writer::File(writer) => (writer.losses(content, path), writer.capabilities()),
-        Writer::Folder(writer) => (writer.losses(content, path), None),
-    };
-    let flat = capabilities.map(|holds| flatten_losses(content, format.info().name, &holds));
+    let native = writer_of(format)?.losses(format, content, path, options);
+    let flat = capabilities(format)
+        .filter(|_| !options.stored)
+        .map(|holds| flatten_losses(content, format.info().name, &holds));
     let (flattened, mut losses) = match (native, flat) {
         (Ok(native), Some(flat)) if native.len() > flat.len() => (true, flat),
         (Ok(native), _) => (false, native),
-        (Err(_), Some(flat)) => (true, flat),
-        (Err(e), None) => return Err(e.with_format(format.info().name)),
+        (Err(e), Some(flat)) if e.kind() != ErrorKind::Argument => (true, flat),
+        // The form that the file name selects cannot be written in either way.
+        (Err(e), _) => return Err(e.with_format(format.info().name)),
     };
     let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array).count() as u64;
     if all > 0 && lost >= all {
@@ -144,6 +182,7 @@ pub fn convert(
     content: &Dataset,
     plan: &Plan,
     path: &Path,
+    options: &WriteOptions,
     overwrite: Overwrite,
     strict: bool,
 ) -> Result<Vec<Loss>> {
@@ -156,8 +195,23 @@ pub fn convert(
     let holds = capabilities(format).filter(|_| plan.flattened);
     let flat = holds.map(|holds| flatten(content, &holds)).transpose();
     let written = flat.and_then(|flat| {
-        write_file_if(format, flat.as_ref().unwrap_or(content), path, overwrite, accept)
+        write_file_if(format, flat.as_ref().unwrap_or(content), path, overwrite, options, accept)
     });
+    written.map_err(|e| e.with_format(format.info().name))
+}
+
+/// Writes `content` as `format` to a stream by `plan`. Returns losses that were found only while writing.
+pub fn convert_stream(
+    format: &dyn Format,
+    content: &Dataset,
+    plan: &Plan,
+    sink: &mut Sink,
+    options: &WriteOptions,
+) -> Result<Vec<Loss>> {
+    let holds = capabilities(format).filter(|_| plan.flattened);
+    let flat = holds.map(|holds| flatten(content, &holds)).transpose();
+    let written =
+        flat.and_then(|flat| write_stream(format, flat.as_ref().unwrap_or(content), sink, options));
     written.map_err(|e| e.with_format(format.info().name))
 }
 
@@ -195,12 +249,20 @@ pub fn is_loss(row: &Row, loss: &Loss) -> bool {
 }
 
 /// Whether a difference is something that the result has and the source has not: objects and attributes
-/// that the target requires, the role of a column, the frame axis of a collection.
+/// that the target requires, the role of a column, the frame axis of a collection, a dimension with a name and a
+/// coordinate where there was none.
 pub fn is_addition(row: &Row) -> bool {
     match row.what {
         "second only" => true,
         "attribute" | "meaning" => row.first.is_none(),
         "frames" => row.path.is_empty() && row.first.as_deref() == Some("none"),
+        "coordinates" => {
+            row.first.as_ref().is_some_and(|first| first.split(", ").all(|coord| coord == "none"))
+        }
+        "dimensions" => row.first.as_ref().is_some_and(|first| {
+            let dims: Vec<&str> = first.split(", ").collect();
+            dims == ArrayDesc::default_dims(dims.len())
+        }),
         _ => false,
     }
 }
@@ -225,10 +287,18 @@ pub fn compare(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Di
     diff(content, &written, &rules(content, &written))
 }
 
-/// Reads what was written and compares it, values included. Returns the differences that are neither
+/// Reads what was written and compares it, values included, with `content`, or with its stored values if these
+/// were written. Returns the differences that are neither
 /// losses of the plan nor additions of the target, and everything of the source that cannot be read and therefore not be compared.
-pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) -> Result<Diff> {
-    let mut found = compare(format, content, path)?;
+pub fn verify(
+    format: &dyn Format,
+    content: &Dataset,
+    plan: &Plan,
+    path: &Path,
+    options: &WriteOptions,
+) -> Result<Diff> {
+    let stored = options.stored.then(|| content.stored());
+    let mut found = compare(format, stored.as_ref().unwrap_or(content), path)?;
     let is_known =
         |row: &Row| is_addition(row) || plan.losses.iter().any(|loss| is_loss(row, loss));
     found.differences.retain(|row| !is_known(row));
@@ -238,4 +308,28 @@ pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) 
     });
     found.differences.splice(0..0, unreadable);
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_grouped_by_kind_and_reason_in_their_order() {
+        let losses = [
+            Loss::new("a", LossKind::Array, "no grid"),
+            Loss::attribute("b", "units", "no text"),
+            Loss::new("c", LossKind::Array, "no grid"),
+            Loss::new("d", LossKind::Values, "no grid"),
+        ];
+        let groups = group(&losses);
+        let found: Vec<(LossKind, &str, usize)> =
+            groups.iter().map(|group| (group.kind, group.reason, group.losses.len())).collect();
+        let expected = [
+            (LossKind::Array, "no grid", 2),
+            (LossKind::Attribute, "no text", 1),
+            (LossKind::Values, "no grid", 1),
+        ];
+        assert_eq!(found, expected);
+    }
 }

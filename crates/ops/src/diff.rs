@@ -8,11 +8,11 @@ use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::frames::FrameAxis;
-use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::layout::{ArrayDesc, Coord, Linear};
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
 use spile_core::semantics::Semantics;
-use spile_core::tree::{Attrs, Node, Tree, Value};
+use spile_core::tree::{Attrs, Node, Tree};
 use spile_core::wire::ByteOrder;
 
 use crate::json::Real;
@@ -149,7 +149,8 @@ impl Row {
     }
 }
 
-/// Compares two files.
+/// Compares two files. Byte order, element order and compression are not differences, nor is the form of a
+/// coordinate: a uniform one and an array with exactly its points are equal.
 pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
     let missing = HashSet::new();
     let mut work = Work { files: [first, second], rules, missing, diff: Diff::default() };
@@ -274,7 +275,7 @@ impl Work<'_> {
         let names = first.iter().chain(second.iter().filter(|(name, _)| !first.contains(name)));
         for (name, _) in names {
             let both = [first.get(name), second.get(name)];
-            if !same(both[0], both[1]) {
+            if !matches!(both, [Some(a), Some(b)] if a.same(b)) {
                 let [first, second] = both.map(|value| value.map(ToString::to_string));
                 let row = Row::new(path, "attribute", first, second);
                 self.add(Row { name: Some(name.into()), ..row });
@@ -289,10 +290,7 @@ impl Work<'_> {
         if !self.rules.values_only {
             self.described(path, first, second, [a, b]);
         }
-        let frames = |desc: &ArrayDesc| match &desc.layout {
-            Layout::PerFrame(table) => Some(table.len()),
-            _ => None,
-        };
+        let frames = |desc: &ArrayDesc| desc.layout.frames().map(|table| table.len());
         match (frames(a), frames(b)) {
             (None, None) => {
                 let arrays = [(self.files[0], first), (self.files[1], second)]
@@ -361,7 +359,7 @@ impl Work<'_> {
         let dims = |desc: &ArrayDesc| desc.dims.join(", ");
         row("dimensions", dims(first), dims(second));
         let [one, two] = self.files.map(Dataset::tree);
-        let coords = |desc: &ArrayDesc, tree: &Tree, rules: Option<&Rules>| {
+        let coords = |desc: &ArrayDesc, tree: &Tree, rules: Option<&Rules>| -> Vec<String> {
             let words = desc.coords.iter().map(|coord| match coord {
                 Coord::None => "none".into(),
                 Coord::Uniform { start, step } => format!("{start} + {step} k"),
@@ -370,8 +368,15 @@ impl Work<'_> {
                     rules.map_or_else(|| path.clone(), |rules| rules.second_path(path))
                 }
             });
-            words.collect::<Vec<String>>().join(", ")
+            words.collect()
         };
+        let files = self.files;
+        let texts = [coords(first, one, Some(self.rules)), coords(second, two, None)];
+        let same = |k: usize| texts[0][k] == texts[1][k] || same_points(files, k, [first, second]);
+        if texts[0].len() != texts[1].len() || !(0..texts[0].len()).all(same) {
+            let [a, b] = texts.map(|texts| texts.join(", "));
+            row("coordinates", a, b);
+        }
         let meaning = |desc: &ArrayDesc, tree: &Tree, rules: Option<&Rules>| {
             let Semantics { role, mesh, centring, component, point_set, missing, .. } =
                 desc.semantics();
@@ -379,7 +384,6 @@ impl Work<'_> {
             let mesh = mesh.map(|path| rules.map_or_else(|| path.into(), |r| r.second_path(path)));
             format!("{} {mesh:?} {centring:?} {component:?} {point_set:?} {missing:?}", role.name())
         };
-        row("coordinates", coords(first, one, Some(self.rules)), coords(second, two, None));
         let (a, b) = (meaning(first, one, Some(self.rules)), meaning(second, two, None));
         if a != b {
             // An array without semantics has none.
@@ -465,19 +469,19 @@ impl Work<'_> {
     }
 }
 
-/// Whether two attributes are equal: numbers of any type by value, NaN equal to NaN.
-fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
-    match (a, b) {
-        (Some(Value::List(a)), Some(Value::List(b))) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), Some(b)))
-        }
-        (Some(Value::Float(a)), Some(Value::Float(b))) => a == b || (a.is_nan() && b.is_nan()),
-        (Some(a), Some(b)) if a != b => {
-            let whole = |value: &Value| i64::try_from(value).ok();
-            whole(a).is_some() && whole(a) == whole(b)
-        }
-        (a, b) => a == b,
+/// Whether the coordinates of dimension `k` have the same points, if at least one of them is an array.
+/// Uniform points are `start + k * step` in float64; all points have to be equal exactly.
+fn same_points(files: [&Dataset; 2], k: usize, arrays: [&ArrayDesc; 2]) -> bool {
+    let coords = arrays.map(|desc| &desc.coords[k]);
+    let is_array = |coord: &&Coord| matches!(coord, Coord::Node(_));
+    if coords.contains(&&Coord::None) || !coords.iter().any(is_array) {
+        return false;
     }
+    let points = |n: usize| -> Result<Vec<f64>> {
+        let shape = &files[n].tree().resolve(arrays[n])?.shape;
+        files[n].points(coords[n], shape.lengths().get(k).copied().unwrap_or(0))
+    };
+    matches!((points(0), points(1)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Parses `old=new`.

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::format::Object;
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::layout::ArrayDesc;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::tree::Node;
@@ -67,41 +67,30 @@ pub fn hash(
     each: &mut dyn FnMut(ArrayHash) -> Result<()>,
 ) -> Result<()> {
     let tree = dataset.tree();
-    let mut single: Vec<(&Node, &ArrayDesc)> = Vec::new();
-    let flush = |batch: &mut Vec<(&Node, &ArrayDesc)>,
-                 each: &mut dyn FnMut(ArrayHash) -> Result<()>| {
-        let work = |(node, desc): &(&Node, &ArrayDesc)| {
-            dataset
-                .open_array(desc)
-                .and_then(|array| array_hash(node, None, &array))
-                .map_err(|e| e.in_object(quoted(node)))
+    let mut batch: Vec<(&Node, &ArrayDesc, Option<u64>)> = Vec::new();
+    let mut flush = |batch: &mut Vec<(&Node, &ArrayDesc, Option<u64>)>| {
+        let work = |(node, own, frame): &(&Node, &ArrayDesc, Option<u64>)| {
+            let array = dataset.open_array_in_frame(own, frame.unwrap_or(0));
+            let row = array
+                .and_then(|array| array.map(|array| array_hash(node, *frame, &array)).transpose());
+            row.map_err(|e| locate(e, &node.path, *frame))
         };
         let rows = batch.par_iter().map(work).collect::<Result<Vec<_>>>()?;
         batch.clear();
-        rows.into_iter().try_for_each(each)
+        rows.into_iter().flatten().try_for_each(&mut *each)
     };
     for (node, own) in pick.arrays(tree)? {
-        let Layout::PerFrame(table) = &tree.resolve(own)?.layout else {
-            single.push((node, own));
-            if single.len() == BATCH {
-                flush(&mut single, each)?;
+        let table = tree.resolve(own)?.layout.frames();
+        let frames = table.map(|table| pick.frames(table.len())).transpose()?;
+        let single = frames.is_none().then_some(None);
+        for frame in frames.into_iter().flatten().map(Some).chain(single) {
+            batch.push((node, own, frame));
+            if batch.len() == BATCH {
+                flush(&mut batch)?;
             }
-            continue;
-        };
-        flush(&mut single, each)?;
-        batches(pick.frames(table.len())?, |frames| {
-            let work = |frame: &u64| {
-                let cell = dataset.open_array_in_frame(own, *frame)?;
-                cell.map(|array| array_hash(node, Some(*frame), &array)).transpose()
-            };
-            let rows = frames
-                .par_iter()
-                .map(|f| work(f).map_err(|e| e.in_object(quoted(node)).in_frame(*f)))
-                .collect::<Result<Vec<_>>>()?;
-            rows.into_iter().flatten().try_for_each(&mut *each)
-        })?;
+        }
     }
-    flush(&mut single, each)
+    flush(&mut batch)
 }
 
 /// Calls `each` with the digests of the format's own objects, in file order.
@@ -142,13 +131,6 @@ fn array_hash(node: &Node, frame: Option<u64>, array: &Array) -> Result<ArrayHas
 }
 
 fn object_hash(dataset: &Dataset, object: &Object) -> Result<ObjectHash> {
-    let place = |e: Error| {
-        let e = e.in_object(format!("\"{}\"", object.path));
-        match object.frame {
-            Some(frame) => e.in_frame(frame),
-            None => e,
-        }
-    };
     let work = || -> Result<ObjectHash> {
         let array = dataset.open_array(&object.array)?;
         Ok(ObjectHash {
@@ -160,7 +142,15 @@ fn object_hash(dataset: &Dataset, object: &Object) -> Result<ObjectHash> {
             sha256: hex(&sum(&array, Axes::Stored)?),
         })
     };
-    work().map_err(place)
+    work().map_err(|e| locate(e, &object.path, object.frame))
+}
+
+fn locate(error: Error, path: &str, frame: Option<u64>) -> Error {
+    let error = error.in_object(format!("\"{path}\""));
+    match frame {
+        Some(frame) => error.in_frame(frame),
+        None => error,
+    }
 }
 
 /// Calls `work` with a few of `items` at a time.

@@ -4,8 +4,8 @@ use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::error::Result;
 use spile_core::frames::FrameAxis;
+use spile_core::report::Finding;
 
-use crate::check::Row;
 use crate::json::{Pairs, Real};
 
 /// Summary of a file.
@@ -28,7 +28,7 @@ pub struct Info {
     pub summary: Pairs,
     /// Warnings collected while opening.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Row>,
+    pub findings: Vec<Finding>,
 }
 
 /// The step or time axis.
@@ -85,6 +85,6 @@ pub fn info(dataset: &Dataset) -> Result<Info> {
         arrays,
         frames,
         summary: Pairs(dataset.summary().clone()),
-        findings: dataset.warnings().iter().cloned().map(Row::from).collect(),
+        findings: dataset.warnings().to_vec(),
     })
 }

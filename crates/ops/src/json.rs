@@ -9,7 +9,6 @@ use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Error;
 use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
 
 /// A number that may be NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,10 +135,7 @@ pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
             None => convert::write_element(dtype, element, out),
         },
         Kind::Complex | Kind::ComplexX87 => {
-            let kind = if dtype.kind() == Kind::Complex { Kind::Float } else { Kind::X87 };
-            let Some(half) = DType::new(kind, dtype.word() as u32, ByteOrder::Little) else {
-                return;
-            };
+            let half = convert::part(dtype);
             let (re, im) = element.split_at(half.size());
             out.push('[');
             write_element(half, re, out);

@@ -13,6 +13,7 @@
 //! | `hash` | digests of arrays and of the format's own objects |
 //! | `content` | digest of the content, independent of the layout |
 //! | `convert` | conversion to another format, and its losses |
+//! | `parallel` | conversion by several processes |
 //! | `diff` | differences of two files |
 //! | `index` | byte ranges of arrays as a virtual Zarr store |
 //! | `map` | byte map of a file |
@@ -51,6 +52,7 @@ pub mod info;
 pub mod json;
 pub mod list;
 pub mod map;
+pub mod parallel;
 pub mod pick;
 pub mod stat;
 pub mod subset;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::layout::{ArrayDesc, Coord, Linear};
 use spile_core::tree::{Node, Tree};
 
 use crate::json::{Pairs, Real};
@@ -105,10 +105,6 @@ fn row(tree: &Tree, node: &Node) -> Result<Row> {
 
 fn array_row(tree: &Tree, own: &ArrayDesc) -> Result<ArrayRow> {
     let desc = tree.resolve(own)?;
-    let frames = match &desc.layout {
-        Layout::PerFrame(table) => Some(table.len()),
-        _ => None,
-    };
     Ok(ArrayRow {
         dtype: desc.dtype.to_string(),
         shape: desc.shape.lengths().to_vec(),
@@ -116,7 +112,7 @@ fn array_row(tree: &Tree, own: &ArrayDesc) -> Result<ArrayRow> {
         coords: own.coords.iter().map(|c| coord(tree, c)).collect(),
         bytes: desc.bytes()?,
         map: desc.map.map(MapRow::from),
-        frames,
+        frames: desc.layout.frames().map(|table| table.len()),
     })
 }
 

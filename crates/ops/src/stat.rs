@@ -4,9 +4,9 @@ use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::layout::ArrayDesc;
 use spile_core::read::{Array, Selected};
-use spile_core::reduce::{self, Bins, Stats};
+use spile_core::reduce::{self, Bins, ExactRange, Stats};
 use spile_core::tree::Node;
 
 use crate::json::Real;
@@ -41,6 +41,24 @@ pub struct Row {
     /// Histogram of the finite values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
+}
+
+impl Row {
+    /// A row without statistics.
+    fn new(node: &Node, array: &Array) -> Self {
+        Self {
+            path: node.path.clone(),
+            id: node.id.clone(),
+            frame: None,
+            frames: None,
+            dtype: array.dtype().to_string(),
+            shape: array.shape().lengths().to_vec(),
+            count: array.shape().count().unwrap_or(0),
+            numbers: None,
+            components: Vec::new(),
+            histogram: None,
+        }
+    }
 }
 
 /// Counts of finite values in bins of equal width.
@@ -85,18 +103,7 @@ pub struct Numbers {
     pub std: Option<Real>,
     /// Exact statistics of stored integers, for arrays without missing values.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stored: Option<Exact>,
-}
-
-/// Statistics of stored integers, before scaling.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Exact {
-    /// Minimum.
-    pub min: i128,
-    /// Maximum.
-    pub max: i128,
-    /// Sum of all.
-    pub sum: i128,
+    pub stored: Option<ExactRange>,
 }
 
 /// Calls `each` with a row for every selected array. An array with frames has one row for all frames, or
@@ -113,7 +120,7 @@ pub fn stat(
     let tree = dataset.tree();
     for (node, own) in pick.arrays(tree)? {
         let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
-        if let Layout::PerFrame(table) = &tree.resolve(own).map_err(place)?.layout {
+        if let Some(table) = tree.resolve(own).map_err(place)?.layout.frames() {
             if !pick.has_frames() && !more.components && more.bins.is_none() {
                 if let Some(row) = total(dataset, node, own, table.len()).map_err(place)? {
                     each(row)?;
@@ -147,16 +154,9 @@ fn total(dataset: &Dataset, node: &Node, own: &ArrayDesc, frames: u64) -> Result
             all = Some(all.map_or(stats, |all| all.merge(stats)));
         }
         let row = found.get_or_insert_with(|| Row {
-            path: node.path.clone(),
-            id: node.id.clone(),
-            frame: None,
             frames: Some(0),
-            dtype: array.dtype().to_string(),
-            shape: array.shape().lengths().to_vec(),
             count: 0,
-            numbers: None,
-            components: Vec::new(),
-            histogram: None,
+            ..Row::new(node, &array)
         });
         row.count += selected.count();
         row.frames = row.frames.map(|n| n + 1);
@@ -183,18 +183,9 @@ fn row(node: &Node, frame: Option<u64>, array: &Array, more: More) -> Result<Row
         (Some(stats), Some(bins)) if array.dtype().is_real() => histogram(&selected, stats, bins)?,
         _ => None,
     };
-    Ok(Row {
-        path: node.path.clone(),
-        id: node.id.clone(),
-        frame,
-        frames: None,
-        dtype: array.dtype().to_string(),
-        shape: array.shape().lengths().to_vec(),
-        count: selected.count(),
-        numbers: stats.as_ref().map(numbers),
-        components: components.iter().map(numbers).collect(),
-        histogram,
-    })
+    let (numbers, components) =
+        (stats.as_ref().map(numbers), components.iter().map(numbers).collect());
+    Ok(Row { frame, numbers, components, histogram, ..Row::new(node, array) })
 }
 
 /// The histogram of the finite values; none if there are none.
@@ -227,6 +218,6 @@ fn numbers(stats: &Stats) -> Numbers {
         max: defined(stats.max),
         mean: defined(stats.mean),
         std: defined(stats.std),
-        stored: stats.exact.as_ref().map(|e| Exact { min: e.min, max: e.max, sum: e.sum }),
+        stored: stats.exact,
     }
 }

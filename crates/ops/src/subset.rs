@@ -7,7 +7,7 @@ use spile_core::Dataset;
 use spile_core::error::{Error, Hint, Result};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::{Selection, Span};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{NodeId, ROOT, Tree};
@@ -26,13 +26,8 @@ pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
         let mut needed = vec![node.parent];
         if let Some(array) = &node.array {
             needed.extend(array.semantics().mesh);
-            needed.extend(array.coords.iter().filter_map(|coord| match coord {
-                Coord::Node(id) => Some(*id),
-                _ => None,
-            }));
-            if let Layout::Same(id) = array.layout {
-                needed.push(id);
-            }
+            needed.extend(array.coords.iter().filter_map(Coord::node));
+            needed.extend(array.layout.same());
         }
         todo.extend(needed.into_iter().filter(|id| *id != ROOT && wanted.insert(*id)));
     }
@@ -91,7 +86,7 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
             *step *= span.step as f64;
         }
     }
-    if let Layout::PerFrame(of) = &real.layout {
+    if let Some(of) = real.layout.frames() {
         let (of, desc) = (of.clone(), real.clone());
         let table = SlicedCells { of, desc, dataset: whole.clone(), selection };
         part.layout = Layout::PerFrame(Arc::new(table));
@@ -100,7 +95,6 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
     if array.ragged().is_some() {
         return Err(Error::unsupported("", "slicing elements of variable length is not supported"));
     }
-    let bytes = part.shape.bytes(part.dtype.size())?;
     let mut take = |bytes: u64| -> Result<()> {
         *room = room.checked_sub(bytes).ok_or_else(|| {
             Error::limit("the selected parts of all arrays exceed the memory limit")
@@ -108,16 +102,31 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
         })?;
         Ok(())
     };
-    if let Some(runs) = Runs::of(real, &spans).filter(|runs| runs.cost() < bytes) {
+    part.layout = layout(whole, real, &selection, &mut take)?;
+    if part.layout.is_always_little() {
+        part.dtype = part.dtype.with_order(ByteOrder::Little);
+    }
+    Ok(part)
+}
+
+/// The layout of the selected part of an array: byte ranges if they need less memory than the values,
+/// otherwise the values. `take` is called with the memory that it needs.
+fn layout(
+    dataset: &Dataset,
+    array: &ArrayDesc,
+    selection: &Selection,
+    take: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<Layout> {
+    let spans = selection.resolve(&array.shape)?;
+    let count = spans.iter().map(|span| span.count).collect::<Vec<_>>();
+    let bytes = Shape::new(count).bytes(array.dtype.size())?;
+    if let Some(runs) = Runs::of(array, &spans).filter(|runs| runs.cost() < bytes) {
         take(runs.cost())?;
-        part.layout = runs.layout()?;
-        return Ok(part);
+        return runs.layout();
     }
     take(bytes)?;
-    let array = whole.open_array(array)?;
-    part.layout = inline(&array, &selection)?;
-    part.dtype = part.dtype.with_order(ByteOrder::Little);
-    Ok(part)
+    let values = dataset.open_array(array)?.read_bytes(selection, Axes::Order(Order::C))?;
+    Ok(Layout::Inline(values.into(), Order::C))
 }
 
 /// The byte ranges of a part of an array that is stored without encoding.
@@ -134,20 +143,16 @@ struct Runs<'a> {
 impl<'a> Runs<'a> {
     /// None for other layouts, or if the array is longer than any file.
     fn of(array: &'a ArrayDesc, spans: &[Span]) -> Option<Self> {
-        let Layout::Plain { extents, order } = &array.layout else { return None };
+        let (extents, order) = array.layout.plain()?;
         let lengths = array.shape.lengths();
-        let axes: Vec<usize> = match order {
-            Order::C => (0..lengths.len()).rev().collect(),
-            Order::F => (0..lengths.len()).collect(),
-        };
         if spans.iter().any(|span| span.count == 0) {
             return None;
         }
         // All indices below are inside the array, whose size in bytes was checked: nothing overflows.
         i64::try_from(array.shape.bytes(array.dtype.size()).ok()?).ok()?;
         let (mut first, mut stride, mut together) = (0, array.dtype.size() as u64, true);
-        let mut runs = Self { extents, order: *order, first: 0, len: stride, axes: Vec::new() };
-        for axis in axes {
+        let mut runs = Self { extents, order, first: 0, len: stride, axes: Vec::new() };
+        for axis in order.slowest_first(lengths.len()).into_iter().rev() {
             let Span { start, count, step, .. } = spans[axis];
             first += start * stride;
             together &= step == 1 || count == 1;
@@ -182,11 +187,6 @@ impl<'a> Runs<'a> {
         let parts = pieces.filter(|part| part.len > 0).collect();
         Ok(Layout::Plain { extents: Extents::several(parts)?, order: self.order })
     }
-}
-
-fn inline(array: &Array, selection: &Selection) -> Result<Layout> {
-    let bytes = array.read_bytes(selection, Axes::Order(Order::C))?;
-    Ok(Layout::Inline(bytes.into(), Order::C))
 }
 
 /// Removes coordinates whose length differs from that of the dimension.
@@ -244,16 +244,21 @@ impl FrameTable for SlicedCells {
     }
 
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        let Some(cell) = self.of.cell(frame)? else { return Ok(None) };
+        self.of.cell(frame)?.map(|cell| self.sliced(cell)).transpose()
+    }
+
+    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        self.of.effective_cell(frame)?.map(|cell| self.sliced(cell)).transpose()
+    }
+}
+
+impl SlicedCells {
+    fn sliced(&self, cell: FrameCell) -> Result<FrameCell> {
         let spans = self.selection.resolve(&cell.shape)?;
         let shape = Shape::new(spans.iter().map(|span| span.count).collect::<Vec<_>>());
         let desc = ArrayDesc { shape: cell.shape, layout: cell.layout, ..self.desc.clone() };
-        let bytes = shape.bytes(desc.dtype.size())?;
-        if let Some(runs) = Runs::of(&desc, &spans).filter(|runs| runs.cost() < bytes) {
-            return Ok(Some(FrameCell { shape, layout: runs.layout()? }));
-        }
-        let array = self.dataset.open_array(&desc)?;
-        Ok(Some(FrameCell { shape, layout: inline(&array, &self.selection)? }))
+        let layout = layout(&self.dataset, &desc, &self.selection, &mut |_| Ok(()))?;
+        Ok(FrameCell { shape, layout })
     }
 }
 
@@ -289,5 +294,10 @@ impl FrameTable for SomeCells {
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
         frame.map_or(Ok(None), |frame| self.of.cell(frame))
+    }
+
+    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
+        frame.map_or(Ok(None), |frame| self.of.effective_cell(frame))
     }
 }

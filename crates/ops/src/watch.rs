@@ -4,7 +4,6 @@ use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::frames::FrameAxis;
-use spile_core::layout::Layout;
 
 use crate::info::Moment;
 
@@ -33,7 +32,7 @@ pub fn watch(dataset: &Dataset, frame: u64) -> Result<Frame> {
     let (mut arrays, mut bytes) = (0, 0_u64);
     let tree = dataset.tree();
     for (_, _, desc) in tree.arrays() {
-        let Layout::PerFrame(table) = &tree.resolve(desc)?.layout else { continue };
+        let Some(table) = tree.resolve(desc)?.layout.frames() else { continue };
         let cell = if frame < table.len() { table.cell(frame)? } else { None };
         if let Some(cell) = cell {
             arrays += 1;

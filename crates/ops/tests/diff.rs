@@ -10,7 +10,7 @@ use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
 use spile_ops::Pick;
 use spile_ops::diff::{Diff, Rules, renaming};
@@ -61,6 +61,27 @@ fn values_may_be_apart_by_what_is_allowed() {
     // A fifth of the second value.
     assert_eq!(apart(a.clone(), b.clone(), &allow(0.0, 0.2)), None);
     assert_eq!(apart(a, b, &allow(0.0, 0.19)), Some((1, Some(0.5))));
+}
+
+#[test]
+fn a_uniform_coordinate_equals_an_array_with_its_points() {
+    // `a` on the points of `x`, or on uniform points.
+    let on = |points: &[f64], uniform: Option<(f64, f64)>| {
+        let mut tree = Tree::new(&Limits::default());
+        let x = tree.add_array(ROOT, "x", reals(points)).unwrap();
+        let mut a = reals(&[7.0; 3]);
+        a.coords[0] =
+            uniform.map_or(Coord::Node(x), |(start, step)| Coord::Uniform { start, step });
+        tree.add_array(ROOT, "a", a).unwrap();
+        Dataset::new(Source::memory([]), tree)
+    };
+    let points = [0.1, 0.1 + 0.2, 0.1 + 2.0 * 0.2];
+    let differ = |uniform: (f64, f64)| {
+        let diff = compare(&on(&points, None), &on(&points, Some(uniform)), &Rules::default());
+        diff.differences.into_iter().map(|row| (row.path, row.what)).collect::<Vec<_>>()
+    };
+    assert_eq!(differ((0.1, 0.2)), []);
+    assert_eq!(differ((0.1, 0.25)), [("a".to_string(), "coordinates")]);
 }
 
 #[test]

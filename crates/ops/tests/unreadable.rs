@@ -6,7 +6,7 @@ use spile_core::Dataset;
 use spile_core::error::Result;
 use spile_core::format::{
     Abilities, Format, FormatInfo, FormatWriter, Grade, Head, Loss, LossKind, OpenOptions, Parsed,
-    Score,
+    Score, WriteOptions,
 };
 use spile_core::limits::Limits;
 use spile_core::report::Report;
@@ -53,7 +53,7 @@ impl FormatWriter for Any {
         Ok(Vec::new())
     }
 
-    fn write(&self, _: &Dataset, _: &mut Sink) -> Result<Vec<Loss>> {
+    fn write(&self, _: &Dataset, _: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
         Ok(Vec::new())
     }
 }
@@ -77,7 +77,7 @@ fn dataset(arrays: usize) -> Dataset {
 
 #[test]
 fn unreadable_objects_are_losses_of_the_right_kind() {
-    let plan = plan(&Any, &dataset(1), Path::new("x.any")).unwrap();
+    let plan = plan(&Any, &dataset(1), Path::new("x.any"), &WriteOptions::default()).unwrap();
     assert_eq!((plan.arrays, plan.unreadable), (1, 3));
     let found: Vec<_> = plan
         .losses
@@ -95,6 +95,8 @@ fn unreadable_objects_are_losses_of_the_right_kind() {
 
 #[test]
 fn nothing_is_planned_when_no_array_can_be_read() {
-    let Err(error) = plan(&Any, &dataset(0), Path::new("x.any")) else { panic!("planned") };
+    let Err(error) = plan(&Any, &dataset(0), Path::new("x.any"), &WriteOptions::default()) else {
+        panic!("planned")
+    };
     assert!(error.message().starts_with("no array can be converted: \"t\""), "{error}");
 }

@@ -4,7 +4,6 @@ use crate::colourmap::ColourMap;
 use crate::figure::{Axis, HeatMap};
 use crate::figure_layout::{self, Anchor, LABEL, MARK, Rect, TICK, Text};
 use crate::font;
-use crate::range::Range;
 use crate::ticks::{Tick, Ticks};
 
 /// Distance from the frame in pixels.
@@ -15,8 +14,8 @@ const BAR_WIDTH: f64 = 16.0;
 /// A colour bar before its position is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Colourbar {
-    range: Range,
-    ticks: Ticks,
+    pub(crate) colours: ColourMap,
+    pub(crate) ticks: Ticks,
     axis: Axis,
 }
 
@@ -25,16 +24,21 @@ pub(crate) struct Colourbar {
 pub(crate) struct PositionedColourbar {
     pub(crate) rect: Rect,
     pub(crate) ticks: Vec<Tick>,
-    range: Range,
+    pub(crate) colours: ColourMap,
 }
 
 impl Colourbar {
     /// Colour bar of `map` with about `max_count` ticks; `None` if the map has no cells or no values.
     pub(crate) fn new(map: &HeatMap, max_count: usize) -> Option<Self> {
         map.size()?;
-        let range = ColourMap::of(map)?.range;
-        let ticks = Ticks::of(&map.colour, range, max_count);
-        Some(Self { range, ticks, axis: map.colour.clone() })
+        let colours = ColourMap::of(map)?;
+        let ticks = Ticks::of(&map.colour, colours.range, max_count);
+        Some(Self { colours, ticks, axis: map.colour.clone() })
+    }
+
+    /// Name, factor and unit.
+    pub(crate) fn label(&self) -> String {
+        figure_layout::axis_label(&self.axis, Some(&with_factor_in_unit(&self.ticks)))
     }
 
     fn label_width(&self) -> f64 {
@@ -44,7 +48,7 @@ impl Colourbar {
 
     /// Width to the right of the frame, including labels.
     pub(crate) fn beside(&self) -> f64 {
-        let title = if label(&self.axis, &self.ticks).is_empty() { 0.0 } else { 8.0 + LABEL };
+        let title = if self.label().is_empty() { 0.0 } else { 8.0 + LABEL };
         DISTANCE + BAR_WIDTH + MARK + 4.0 + self.label_width() + title
     }
 
@@ -58,32 +62,15 @@ impl Colourbar {
             Some(&with_factor_in_unit(&self.ticks)),
             frame.height,
         );
-        let placed = PositionedColourbar { rect, ticks: self.ticks.marks, range: self.range };
+        let placed = PositionedColourbar { rect, ticks: self.ticks.marks, colours: self.colours };
         for tick in &placed.ticks {
-            texts.push(Text {
-                x: beside,
-                y: placed.py(tick) + TICK * 0.36,
-                size: TICK,
-                anchor: Anchor::Start,
-                rotated: false,
-                content: tick.label.clone(),
-            });
+            let (y, label) = (placed.py(tick) + TICK * 0.36, tick.label.clone());
+            texts.push(Text::new(beside, y, TICK, Anchor::Start, label));
         }
-        texts.push(Text {
-            x: beside + label_width + 8.0 + LABEL * font::ASCENT,
-            y: frame.top + frame.height / 2.0,
-            size: LABEL,
-            anchor: Anchor::Middle,
-            rotated: true,
-            content: label,
-        });
+        let x = beside + label_width + 8.0 + LABEL * font::ASCENT;
+        texts.push(Text::rotated(x, frame.centre().1, label));
         placed
     }
-}
-
-/// Label of the colour bar: name, factor and unit.
-pub(crate) fn label(axis: &Axis, ticks: &Ticks) -> String {
-    figure_layout::axis_label(axis, Some(&with_factor_in_unit(ticks)))
 }
 
 /// Ticks with the factor as part of the unit.
@@ -94,7 +81,6 @@ fn with_factor_in_unit(ticks: &Ticks) -> Ticks {
 impl PositionedColourbar {
     /// Y coordinate of a tick in pixels.
     pub(crate) fn py(&self, tick: &Tick) -> f64 {
-        let fraction = ((tick.value - self.range.low) / self.range.span()).clamp(0.0, 1.0);
-        self.rect.bottom() - fraction * self.rect.height
+        self.rect.bottom() - self.colours.range.fraction(tick.value) * self.rect.height
     }
 }

@@ -50,7 +50,7 @@ impl ColourMap {
     /// Relative position of a value in the range, from 0 to 1; `None` for a gap.
     pub(crate) fn fraction(&self, value: f64) -> Option<f64> {
         let value = if self.log { value.log10() } else { value };
-        value.is_finite().then(|| ((value - self.range.low) / self.range.span()).clamp(0.0, 1.0))
+        value.is_finite().then(|| self.range.fraction(value))
     }
 
     /// Colour at a relative position from 0 to 1.

@@ -21,7 +21,7 @@ pub(crate) const PAD: f64 = 10.0;
 const GAP: f64 = 10.0;
 
 /// A rectangle in pixels.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rect {
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -36,6 +36,10 @@ impl Rect {
 
     pub(crate) fn bottom(&self) -> f64 {
         self.top + self.height
+    }
+
+    pub(crate) fn centre(&self) -> (f64, f64) {
+        (self.left + self.width / 2.0, self.top + self.height / 2.0)
     }
 }
 
@@ -61,6 +65,16 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    /// Horizontal text.
+    pub(crate) fn new(x: f64, y: f64, size: f64, anchor: Anchor, content: String) -> Self {
+        Self { x, y, size, anchor, rotated: false, content }
+    }
+
+    /// An axis label that reads upwards, with its centre at `x`, `y`.
+    pub(crate) fn rotated(x: f64, y: f64, content: String) -> Self {
+        Self { x, y, size: LABEL, anchor: Anchor::Middle, rotated: true, content }
+    }
+
     /// Bounding box.
     #[cfg(test)]
     pub(crate) fn bounds(&self) -> Rect {
@@ -92,7 +106,7 @@ enum Detail {
 }
 
 /// Positions of all parts of a figure.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct FigureLayout {
     /// Rectangle of the data.
     pub(crate) frame: Rect,
@@ -133,16 +147,7 @@ impl FigureLayout {
         if detail == Detail::Frame {
             let frame = frame(width, height, [0.0; 4]);
             let view = view(frame, x_range, y_range, figure);
-            return Self {
-                frame,
-                x: Vec::new(),
-                y: Vec::new(),
-                texts: Vec::new(),
-                handles: Vec::new(),
-                bar: None,
-                view,
-                empty: false,
-            };
+            return Self { frame, view, ..Self::default() };
         }
 
         // Below the frame: tick labels, then the axis label and the note.
@@ -224,79 +229,56 @@ impl FigureLayout {
         let mut texts = Vec::new();
         if has_title {
             let text = font::fit(&figure.title, TITLE, width - 2.0 * PAD);
-            let middle = middle(&text, TITLE, frame.left + frame.width / 2.0, width);
-            texts.push(line(middle, PAD + TITLE * 0.85, TITLE, Anchor::Middle, text));
+            let middle = middle(&text, TITLE, frame.centre().0, width);
+            texts.push(Text::new(middle, PAD + TITLE * 0.85, TITLE, Anchor::Middle, text));
         }
         // A legend beside the frame follows the colour bar.
         let width_with_bar = frame.width + bar.as_ref().map_or(0.0, Colourbar::beside);
         let handles = legend.position(Rect { width: width_with_bar, ..frame }, head, &mut texts);
-        if let Some(range) = x_range {
-            add_x_tick_labels(&mut texts, frame, range, x_ticks.as_ref());
+        if let Some((range, ticks)) = x_range.zip(x_ticks.as_ref()) {
+            add_x_tick_labels(&mut texts, frame, range, ticks);
         }
-        if let Some(range) = y_range {
-            add_y_tick_labels(&mut texts, frame, range, y_ticks.as_ref(), height);
+        if let Some((range, ticks)) = y_range.zip(y_ticks.as_ref()) {
+            add_y_tick_labels(&mut texts, frame, range, ticks, height);
         }
         if full {
-            let baseline = height - PAD - LABEL * 0.2;
-            add_axis_labels(
-                &mut texts,
-                frame,
-                figure,
-                (x_ticks.as_ref(), y_ticks.as_ref()),
-                baseline,
-            );
+            let (x, y) = (x_ticks.as_ref(), y_ticks.as_ref());
+            add_axis_labels(&mut texts, frame, figure, (x, y), height - PAD - LABEL * 0.2);
         }
         let bar = bar.map(|bar| bar.position(frame, &mut texts));
         texts.retain(|t| !t.content.is_empty());
         let ticks = |t: Option<Ticks>| t.map(|t| t.marks).unwrap_or_default();
-        Self {
-            frame,
-            x: ticks(x_ticks),
-            y: ticks(y_ticks),
-            texts,
-            handles,
-            bar,
-            view,
-            empty: false,
-        }
+        let (x, y) = (ticks(x_ticks), ticks(y_ticks));
+        Self { frame, x, y, texts, handles, bar, view, empty: false }
     }
 }
 
 /// Adds the tick labels below the frame, and the note at the right end.
-fn add_x_tick_labels(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Ticks>) {
-    let Some(ticks) = ticks else { return };
+fn add_x_tick_labels(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: &Ticks) {
     let baseline = frame.bottom() + MARK + 4.0 + TICK * font::ASCENT;
     for tick in &ticks.marks {
         let x = x_pixel(frame, range, tick.value);
-        texts.push(line(x, baseline, TICK, Anchor::Middle, tick.label.clone()));
+        texts.push(Text::new(x, baseline, TICK, Anchor::Middle, tick.label.clone()));
     }
     if !ticks.note.is_empty() {
         let y = baseline + LABEL + 6.0;
         let note = font::fit(&ticks.note, TICK, frame.width);
-        texts.push(line(frame.right(), y, TICK, Anchor::End, note));
+        texts.push(Text::new(frame.right(), y, TICK, Anchor::End, note));
     }
 }
 
 /// Adds the tick labels left of the frame, and the note above the top left corner.
-fn add_y_tick_labels(
-    texts: &mut Vec<Text>,
-    frame: Rect,
-    range: Range,
-    ticks: Option<&Ticks>,
-    height: f64,
-) {
-    let Some(ticks) = ticks else { return };
+fn add_y_tick_labels(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: &Ticks, height: f64) {
     for tick in &ticks.marks {
-        let fraction = (tick.value - range.low) / range.span();
-        let y = frame.bottom() - fraction.clamp(0.0, 1.0) * frame.height + TICK * 0.36;
+        let y = frame.bottom() - range.fraction(tick.value) * frame.height + TICK * 0.36;
         if y < height && y > TICK * font::ASCENT {
             let x = frame.left - MARK - 4.0;
-            texts.push(line(x, y, TICK, Anchor::End, tick.label.clone()));
+            texts.push(Text::new(x, y, TICK, Anchor::End, tick.label.clone()));
         }
     }
     if !ticks.note.is_empty() {
         let note = font::fit(&ticks.note, TICK, frame.width);
-        texts.push(line(frame.left, frame.top - 6.0, TICK, Anchor::Start, note));
+        texts.push(Text::new(frame.left, frame.top - 6.0, TICK, Anchor::Start, note));
     }
 }
 
@@ -311,18 +293,9 @@ fn add_axis_labels(
     let with_note = x.filter(|t| !t.note.is_empty());
     let note_width = with_note.map_or(0.0, |t| font::width(&t.note, TICK) + 2.0 * GAP);
     let text = shortened_label(&figure.x, x, frame.width - 2.0 * note_width);
-    let middle = frame.left + frame.width / 2.0;
-    texts.push(line(middle, baseline, LABEL, Anchor::Middle, text));
+    texts.push(Text::new(frame.centre().0, baseline, LABEL, Anchor::Middle, text));
     let text = shortened_label(&figure.y, y, frame.height);
-    texts.push(Text {
-        x: PAD + LABEL * 0.8,
-        y: frame.top + frame.height / 2.0,
-        size: LABEL,
-        anchor: Anchor::Middle,
-        rotated: true,
-        content: text,
-    });
-    texts.retain(|t| !t.content.is_empty());
+    texts.push(Text::rotated(PAD + LABEL * 0.8, frame.centre().1, text));
 }
 
 /// Ticks along x, as many as possible without overlapping labels.
@@ -380,10 +353,6 @@ pub(crate) fn label_with_note(name: &str, ticks: Option<&Ticks>) -> String {
     }
 }
 
-fn line(x: f64, y: f64, size: f64, anchor: Anchor, text: String) -> Text {
-    Text { x, y, size, anchor, rotated: false, content: text }
-}
-
 /// Centre of `text` as close to `preferred` as the width of the figure allows.
 fn middle(text: &str, size: f64, preferred: f64, width: f64) -> f64 {
     let half = font::width(text, size) / 2.0 + PAD;
@@ -392,7 +361,7 @@ fn middle(text: &str, size: f64, preferred: f64, width: f64) -> f64 {
 
 /// X coordinate of a position on the x axis in pixels, clamped to the frame.
 fn x_pixel(frame: Rect, range: Range, value: f64) -> f64 {
-    frame.left + ((value - range.low) / range.span()).clamp(0.0, 1.0) * frame.width
+    frame.left + range.fraction(value) * frame.width
 }
 
 /// Frame inside the margins `left, top, right, bottom`, with edges at pixel centres.
@@ -407,9 +376,7 @@ fn frame(width: f64, height: f64, [left, top, right, bottom]: [f64; 4]) -> Rect 
 }
 
 fn view(frame: Rect, x: Option<Range>, y: Option<Range>, figure: &Figure) -> Option<View> {
-    let Rect { left, top, width, height } = frame;
-    let log = [figure.x.log, figure.y.log];
-    Some(View { x: x?, y: y?, log, left, top, width, height })
+    Some(View { x: x?, y: y?, log: [figure.x.log, figure.y.log], frame })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Series in pixel coordinates: clipped to the frame and decimated to the resolution.
 
 use crate::figure::Points;
+use crate::figure_layout::Rect;
 use crate::range::{Range, position};
 
 /// A point in pixels; y increases downwards.
@@ -13,10 +14,7 @@ pub(crate) struct View {
     pub(crate) y: Range,
     /// Whether the axes are logarithmic.
     pub(crate) log: [bool; 2],
-    pub(crate) left: f64,
-    pub(crate) top: f64,
-    pub(crate) width: f64,
-    pub(crate) height: f64,
+    pub(crate) frame: Rect,
 }
 
 /// Vertical extent of a band at `x`.
@@ -44,18 +42,25 @@ const MARGIN: f64 = 8.0;
 impl View {
     /// Pixel of a position along x (a logarithm on a logarithmic axis).
     pub(crate) fn px(&self, x: f64) -> f64 {
-        self.left + fraction(x, self.x) * self.width
+        self.frame.left + fraction(x, self.x) * self.frame.width
     }
 
     /// Pixel of a position along y (a logarithm on a logarithmic axis).
     pub(crate) fn py(&self, y: f64) -> f64 {
-        self.top + (1.0 - fraction(y, self.y)) * self.height
+        self.frame.top + (1.0 - fraction(y, self.y)) * self.frame.height
     }
 
     /// Pixel of a point; `None` if it is not finite or has no logarithm.
     fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
         let (x, y) = (position(self.log[0], x), position(self.log[1], y));
         (x.is_finite() && y.is_finite()).then(|| (self.px(x), self.py(y)))
+    }
+
+    /// Smallest and largest x and y of the frame with its margin.
+    fn limits(&self) -> [f64; 4] {
+        let Rect { left, top, .. } = self.frame;
+        let (right, bottom) = (self.frame.right(), self.frame.bottom());
+        [left - MARGIN, right + MARGIN, top - MARGIN, bottom + MARGIN]
     }
 
     /// Converts a series to pixels.
@@ -87,8 +92,7 @@ impl View {
 
     /// Visible points, at most one per quarter of a pixel.
     fn dots(&self, x: &[f64], y: &[f64]) -> Vec<Pixel> {
-        let [min_y, max_y] = [self.top - MARGIN, self.top + self.height + MARGIN];
-        let [min_x, max_x] = [self.left - MARGIN, self.left + self.width + MARGIN];
+        let [min_x, max_x, min_y, max_y] = self.limits();
         let visible = |p: &Pixel| p.0 >= min_x && p.0 <= max_x && p.1 >= min_y && p.1 <= max_y;
         let pixels = x.iter().zip(y).filter_map(|(x, y)| self.pixel(*x, *y)).filter(visible);
         let mut quarters: Vec<(i64, i64)> =
@@ -101,13 +105,12 @@ impl View {
     fn bands(&self, start: f64, step: f64, low: &[f64], high: &[f64]) -> Vec<Vec<Slice>> {
         let count = low.len().min(high.len());
         // Buckets on a logarithmic axis differ in width and are not merged.
-        let uniform = (step / self.x.span() * self.width).abs();
+        let uniform = (step / self.x.span() * self.frame.width).abs();
         let bucket = if self.log[0] { f64::INFINITY } else { uniform };
         // Merge buckets narrower than half a pixel.
         let group = ((0.5 / bucket).ceil() as usize).clamp(1, count.max(1));
         let stairs = bucket > 3.0;
-        let [min_y, max_y] = [self.top - MARGIN, self.top + self.height + MARGIN];
-        let [min_x, max_x] = [self.left - MARGIN, self.left + self.width + MARGIN];
+        let [min_x, max_x, min_y, max_y] = self.limits();
 
         let mut runs = Vec::new();
         let mut run: Vec<Slice> = Vec::new();
@@ -243,15 +246,12 @@ impl LineDecimator<'_> {
 
     /// Part of a segment inside the frame and its margin (Liang-Barsky algorithm).
     fn clip(&self, a: Pixel, b: Pixel) -> Option<(Pixel, Pixel)> {
-        let v = self.view;
+        let [min_x, max_x, min_y, max_y] = self.view.limits();
         let (dx, dy) = (b.0 - a.0, b.1 - a.1);
         let (mut enter, mut leave) = (0.0f64, 1.0f64);
-        for (delta, distance) in [
-            (-dx, a.0 - (v.left - MARGIN)),
-            (dx, v.left + v.width + MARGIN - a.0),
-            (-dy, a.1 - (v.top - MARGIN)),
-            (dy, v.top + v.height + MARGIN - a.1),
-        ] {
+        for (delta, distance) in
+            [(-dx, a.0 - min_x), (dx, max_x - a.0), (-dy, a.1 - min_y), (dy, max_y - a.1)]
+        {
             if delta == 0.0 {
                 if distance < 0.0 {
                     return None;
@@ -278,10 +278,7 @@ mod tests {
         x: Range { low: 0.0, high: 100.0 },
         y: Range { low: 0.0, high: 100.0 },
         log: [false; 2],
-        left: 0.0,
-        top: 0.0,
-        width: 100.0,
-        height: 100.0,
+        frame: Rect { left: 0.0, top: 0.0, width: 100.0, height: 100.0 },
     };
 
     #[test]

@@ -29,8 +29,7 @@ impl Image {
     pub(crate) fn of(map: &HeatMap, view: &View, gap: Option<Rgb>) -> Option<(Self, Rect)> {
         let (columns, rows) = map.size()?;
         let colours = ColourMap::of(map)?;
-        let Rect { left, top, width, height } =
-            Rect { left: view.left, top: view.top, width: view.width, height: view.height };
+        let Rect { width, height, .. } = view.frame;
         let few = |cells: usize, pixels: f64| cells as f64 <= 4.0 * pixels;
         let uniform = view.log == [false; 2] && is_uniform(&map.x) && is_uniform(&map.y);
         let colour = |value: f64| colours.fraction(value).map(|p| colours.colour(p)).or(gap);
@@ -40,7 +39,7 @@ impl Image {
             let values = sampled(map, view, across, down).into_iter();
             let pixels = values.map(|value| value.and_then(colour)).collect();
             let image = Self { width: across as u32, height: down as u32, pixels };
-            return Some((image, Rect { left, top, width, height }));
+            return Some((image, view.frame));
         }
         let (x0, x1) = (view.px(map.x[0]), view.px(map.x[columns]));
         let (y0, y1) = (view.py(map.y[0]), view.py(map.y[rows]));

@@ -111,14 +111,8 @@ impl Legend {
             if let Some(series) = *series {
                 handles.push(LegendHandle { series, x, y });
             }
-            texts.push(Text {
-                x: x + HANDLE + AFTER_HANDLE,
-                y: y + SIZE * 0.36,
-                size: SIZE,
-                anchor: Anchor::Start,
-                rotated: false,
-                content: text.clone(),
-            });
+            let (x, y) = (x + HANDLE + AFTER_HANDLE, y + SIZE * 0.36);
+            texts.push(Text::new(x, y, SIZE, Anchor::Start, text.clone()));
         }
         handles
     }

@@ -1,6 +1,6 @@
 //! Axis ranges of a figure.
 
-use crate::figure::{Figure, HeatMap, Points, Series};
+use crate::figure::{Figure, HeatMap, Points};
 
 /// Range of an axis: finite, `low < high`, and wide enough for distinct ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,6 +37,11 @@ impl Range {
         self.high - self.low
     }
 
+    /// Relative position of a value, from 0 at `low` to 1 at `high`; values outside are moved to the ends.
+    pub(crate) fn fraction(self, value: f64) -> f64 {
+        ((value - self.low) / self.span()).clamp(0.0, 1.0)
+    }
+
     /// Range extended by 5 % of the span at both ends.
     fn padded(self) -> Self {
         let margin = self.span() * 0.05;
@@ -62,10 +67,8 @@ pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
             x.add(x1);
         }
     });
-    let is_dots = |s: &Series| matches!(s.points, Points::Dots { .. });
-    let is_bars = |s: &Series| matches!(s.points, Points::Bars { .. });
-    let dots = figure.series.iter().any(is_dots);
-    let bars = figure.series.iter().any(is_bars);
+    let dots = figure.series.iter().any(|s| matches!(s.points, Points::Dots { .. }));
+    let bars = figure.series.iter().any(|s| matches!(s.points, Points::Bars { .. }));
     let padded = |e: &Extent, r: Range| {
         if e.low < e.high && e.high - e.low == r.span() { r.padded() } else { r }
     };
@@ -201,6 +204,7 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Series;
     use proptest::prelude::*;
 
     fn line(x: &[f64], y: &[f64]) -> Figure {

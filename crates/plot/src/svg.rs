@@ -1,11 +1,10 @@
 //! SVG output.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::colour::{Style, Theme};
-use crate::colourbar;
-use crate::colourmap::ColourMap;
-use crate::figure::{Figure, HeatMap, Points};
+use crate::colourbar::PositionedColourbar;
+use crate::figure::{Figure, Points};
 use crate::figure_layout::{Anchor, FigureLayout, MARK, Rect, TICK, Text};
 use crate::font;
 use crate::geometry::{Slice, Trace, View};
@@ -19,21 +18,22 @@ pub(crate) fn draw(figure: &Figure) -> String {
     let theme = Theme::of(figure.dark);
     let (width, height) = (figure.width.max(1), figure.height.max(1));
     let mut out = Doc(String::new());
-    let _ = write!(
-        out.0,
+    out.push(format_args!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"{}\">\
          <rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>",
         font::FAMILY,
         theme.background,
-    );
-    out.grid(&layout, theme);
+    ));
+    let frame = layout.frame;
+    out.ticks(&layout, theme.grid, frame.top, frame.height, frame.width);
     if let Some(view) = &layout.view {
         out.data(figure, &layout, view, theme);
     }
-    out.frame(&layout, theme);
-    if let (Some(map), Some(bar)) = (&figure.map, &layout.bar) {
-        out.bar(map, bar, theme);
+    out.rect(frame, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
+    out.ticks(&layout, theme.frame, frame.bottom(), MARK, -MARK);
+    if let Some(bar) = &layout.bar {
+        out.bar(bar, theme);
     }
     for handle in &layout.handles {
         if let Some(series) = figure.series.get(handle.series) {
@@ -45,137 +45,124 @@ pub(crate) fn draw(figure: &Figure) -> String {
     out.0
 }
 
+/// A number with at most two decimals and no trailing zeros.
+struct Num(f64);
+
+impl Display for Num {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let cents = (self.0 * 100.0).round() as i64;
+        let sign = if cents < 0 { "-" } else { "" };
+        let (integer, rest) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
+        match (rest, rest % 10) {
+            (0, _) => write!(f, "{sign}{integer}"),
+            (_, 0) => write!(f, "{sign}{integer}.{}", rest / 10),
+            _ => write!(f, "{sign}{integer}.{rest:02}"),
+        }
+    }
+}
+
+/// Position and size of a rectangle as attributes.
+impl Display for Rect {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let [x, y, width, height] = [self.left, self.top, self.width, self.height].map(Num);
+        write!(f, " x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
+    }
+}
+
 /// The document under construction.
 struct Doc(String);
 
 impl Doc {
-    /// Writes a number with at most two decimals and no trailing zeros.
-    fn num(&mut self, value: f64) {
-        let cents = (value * 100.0).round() as i64;
-        if cents < 0 {
-            self.0.push('-');
-        }
-        let (integer, rest) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
-        let _ = match (rest, rest % 10) {
-            (0, _) => write!(self.0, "{integer}"),
-            (_, 0) => write!(self.0, "{integer}.{}", rest / 10),
-            _ => write!(self.0, "{integer}.{rest:02}"),
-        };
-    }
-
-    fn attr(&mut self, name: &str, value: f64) {
-        let _ = write!(self.0, " {name}=\"");
-        self.num(value);
-        self.0.push('"');
-    }
-
-    /// Writes a path command with its arguments.
-    fn path_command(&mut self, command: &str, numbers: &[f64]) {
-        self.0.push_str(command);
-        for (i, &n) in numbers.iter().enumerate() {
-            if i > 0 {
-                self.0.push(' ');
-            }
-            self.num(n);
-        }
+    fn push(&mut self, text: fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = self.0.write_fmt(text);
     }
 
     fn rect(&mut self, r: Rect, style: &str) {
-        self.0.push_str("<rect");
-        self.attr("x", r.left);
-        self.attr("y", r.top);
-        self.attr("width", r.width);
-        self.attr("height", r.height);
-        let _ = write!(self.0, " {style}/>");
+        self.push(format_args!("<rect{r} {style}/>"));
     }
 
-    fn grid(&mut self, layout: &FigureLayout, theme: Theme) {
+    /// Lines of length `v` and `h` from the ticks at the bottom and at the left, starting at height `top`.
+    fn ticks(&mut self, layout: &FigureLayout, colour: &str, top: f64, v: f64, h: f64) {
         let (Some(view), frame) = (&layout.view, layout.frame) else { return };
-        let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\" d=\"", theme.grid);
+        self.push(format_args!("<path fill=\"none\" stroke=\"{colour}\" d=\""));
         for tick in &layout.x {
-            self.path_command("M", &[crisp(view.px(tick.value), frame.left), frame.top]);
-            self.path_command("v", &[frame.height]);
+            let x = crisp(view.px(tick.value), frame.left);
+            self.push(format_args!("M{} {}v{}", Num(x), Num(top), Num(v)));
         }
         for tick in &layout.y {
-            self.path_command("M", &[frame.left, crisp(view.py(tick.value), frame.top)]);
-            self.path_command("h", &[frame.width]);
+            let y = crisp(view.py(tick.value), frame.top);
+            self.push(format_args!("M{} {}h{}", Num(frame.left), Num(y), Num(h)));
         }
-        self.0.push_str("\"/>");
-    }
-
-    fn frame(&mut self, layout: &FigureLayout, theme: Theme) {
-        let frame = layout.frame;
-        self.rect(frame, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
-        let Some(view) = &layout.view else { return };
-        let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\" d=\"", theme.frame);
-        for tick in &layout.x {
-            self.path_command("M", &[crisp(view.px(tick.value), frame.left), frame.bottom()]);
-            self.path_command("v", &[MARK]);
-        }
-        for tick in &layout.y {
-            self.path_command("M", &[frame.left, crisp(view.py(tick.value), frame.top)]);
-            self.path_command("h", &[-MARK]);
-        }
-        self.0.push_str("\"/>");
+        self.push(format_args!("\"/>"));
     }
 
     fn data(&mut self, figure: &Figure, layout: &FigureLayout, view: &View, theme: Theme) {
         // A nested document clips the data. Unlike a clip path it needs no id, which could clash with
         // other figures on the same page.
-        let f = layout.frame;
-        let clip = [f.left, f.top, f.width, f.height];
-        self.0.push_str("<svg");
-        for (name, value) in ["x", "y", "width", "height"].into_iter().zip(clip) {
-            self.attr(name, value);
-        }
-        self.0.push_str(" viewBox=\"");
-        self.path_command("", &clip);
-        self.0.push_str("\" stroke-linejoin=\"round\">");
+        let frame = layout.frame;
+        let [x, y, width, height] = [frame.left, frame.top, frame.width, frame.height].map(Num);
+        self.push(format_args!(
+            "<svg{frame} viewBox=\"{x} {y} {width} {height}\" stroke-linejoin=\"round\">"
+        ));
         if let Some(map) = &figure.map {
             let gap = (!map.sparse).then_some(theme.gap);
             if let Some((image, rect)) = Image::of(map, view, gap) {
-                self.image(&image, rect, "pixelated");
+                self.image(&image, rect);
             }
         }
         let several = figure.series.len() > 1;
         for (i, series) in figure.series.iter().enumerate() {
             let style = theme.style(i);
             match view.trace(&series.points) {
-                Trace::Lines(runs) => self.lines(&runs, style, f.width),
+                Trace::Lines(runs) => self.lines(&runs, style, frame.width),
                 Trace::Bands(runs) => self.bands(&runs, style, several),
                 Trace::Dots(dots) => self.dots(&dots, style),
             }
         }
-        self.0.push_str("</svg>");
+        self.push(format_args!("</svg>"));
+    }
+
+    /// Writes the points of a path, connected by lines.
+    fn polyline(&mut self, points: impl Iterator<Item = (f64, f64)>) {
+        for (i, (x, y)) in points.enumerate() {
+            self.push(format_args!("{}{} {}", if i == 0 { "M" } else { " " }, Num(x), Num(y)));
+        }
     }
 
     fn lines(&mut self, runs: &[Vec<(f64, f64)>], style: Style, width: f64) {
         let joined: usize = runs.iter().filter(|r| r.len() > 1).map(Vec::len).sum();
         if joined > 0 {
             // Dense lines are thin.
-            let thick = if joined as f64 > 2.0 * width { 1.0 } else { 1.6 };
-            let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\"", style.hex);
-            self.attr("stroke-width", thick);
-            if !style.dash.is_empty() {
-                let _ = write!(self.0, " stroke-dasharray=\"{}\"", style.dash);
-            }
-            self.0.push_str(" d=\"");
+            self.stroke(
+                style,
+                if joined as f64 > 2.0 * width { 1.0 } else { 1.6 },
+                "fill=\"none\" ",
+            );
             for run in runs.iter().filter(|r| r.len() > 1) {
-                for (i, &(x, y)) in run.iter().enumerate() {
-                    self.path_command(if i == 0 { "M" } else { " " }, &[x, y]);
-                }
+                self.polyline(run.iter().copied());
             }
-            self.0.push_str("\"/>");
+            self.push(format_args!("\"/>"));
         }
         // Single points between gaps are drawn as discs.
         if runs.iter().any(|r| r.len() == 1) {
-            let _ = write!(self.0, "<path fill=\"{}\" d=\"", style.hex);
+            self.push(format_args!("<path fill=\"{}\" d=\"", style.hex));
             for &(x, y) in runs.iter().filter(|r| r.len() == 1).flatten() {
-                self.path_command("M", &[x - 2.0, y]);
-                self.0.push_str("a2 2 0 1 0 4 0a2 2 0 1 0-4 0z");
+                let (x, y) = (Num(x - 2.0), Num(y));
+                self.push(format_args!("M{x} {y}a2 2 0 1 0 4 0a2 2 0 1 0-4 0z"));
             }
-            self.0.push_str("\"/>");
+            self.push(format_args!("\"/>"));
         }
+    }
+
+    /// Begins a path in the style of a series.
+    fn stroke(&mut self, style: Style, width: f64, fill: &str) {
+        let (hex, width) = (style.hex, Num(width));
+        self.push(format_args!("<path {fill}stroke=\"{hex}\" stroke-width=\"{width}\""));
+        if !style.dash.is_empty() {
+            self.push(format_args!(" stroke-dasharray=\"{}\"", style.dash));
+        }
+        self.push(format_args!(" d=\""));
     }
 
     fn bands(&mut self, runs: &[Vec<Slice>], style: Style, several: bool) {
@@ -183,140 +170,102 @@ impl Doc {
             return;
         }
         // The stroke keeps flat bands visible and closes gaps between neighbouring buckets.
-        let _ = write!(self.0, "<path fill=\"{0}\" stroke=\"{0}\"", style.hex);
-        if several {
-            self.0.push_str(" opacity=\"0.8\"");
-        }
-        self.0.push_str(" d=\"");
+        let opacity = if several { " opacity=\"0.8\"" } else { "" };
+        self.push(format_args!("<path fill=\"{0}\" stroke=\"{0}\"{opacity} d=\"", style.hex));
         for run in runs {
-            for (i, s) in run.iter().enumerate() {
-                self.path_command(if i == 0 { "M" } else { " " }, &[s.x, s.top]);
-            }
-            for s in run.iter().rev() {
-                self.path_command(" ", &[s.x, s.bottom]);
-            }
+            let back = run.iter().rev().map(|s| (s.x, s.bottom));
+            self.polyline(run.iter().map(|s| (s.x, s.top)).chain(back));
             self.0.push('z');
         }
-        self.0.push_str("\"/>");
+        self.push(format_args!("\"/>"));
     }
 
     fn dots(&mut self, dots: &[(f64, f64)], style: Style) {
-        if dots.is_empty() {
-            return;
-        }
         // Many points are drawn small and translucent to show the density.
         let (size, opacity) = match dots.len() {
-            0..300 => (5.0, 0.85),
+            0 => return,
+            1..300 => (5.0, 0.85),
             300..2000 => (3.5, 0.7),
             _ => (2.2, 0.55),
         };
-        self.0.push_str("<g");
-        self.attr("stroke-width", size);
-        self.attr("stroke-opacity", opacity);
-        let _ = write!(self.0, " stroke=\"{}\" stroke-linecap=\"round\" fill=\"none\">", style.hex);
+        self.push(format_args!(
+            "<g stroke-width=\"{}\" stroke-opacity=\"{}\" stroke=\"{}\" stroke-linecap=\"round\" \
+             fill=\"none\">",
+            Num(size),
+            Num(opacity),
+            style.hex
+        ));
         // One path per point, because overlapping parts of one path do not add up.
         for (x, y) in dots {
-            self.path_command("<path d=\"M", &[*x, *y]);
-            self.0.push_str("h0\"/>");
+            self.push(format_args!("<path d=\"M{} {}h0\"/>", Num(*x), Num(*y)));
         }
-        self.0.push_str("</g>");
+        self.push(format_args!("</g>"));
     }
 
     /// Writes an image stretched to `rect`.
-    fn image(&mut self, image: &Image, rect: Rect, rendering: &str) {
+    fn image(&mut self, image: &Image, rect: Rect) {
         let Some(url) = image.data_url() else { return };
-        self.0.push_str("<image");
-        self.attr("x", rect.left);
-        self.attr("y", rect.top);
-        self.attr("width", rect.width);
-        self.attr("height", rect.height);
         // Older programs use the attribute, newer ones the style.
-        let _ = write!(
-            self.0,
-            " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\" \
-             style=\"image-rendering:{rendering}\" href=\"{url}\"/>"
-        );
+        self.push(format_args!(
+            "<image{rect} preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\" \
+             style=\"image-rendering:pixelated\" href=\"{url}\"/>"
+        ));
     }
 
-    fn bar(&mut self, map: &HeatMap, bar: &colourbar::PositionedColourbar, theme: Theme) {
-        if let Some(colours) = ColourMap::of(map) {
-            self.image(&Image::bar(&colours), bar.rect, "pixelated");
-        }
+    fn bar(&mut self, bar: &PositionedColourbar, theme: Theme) {
+        self.image(&Image::bar(&bar.colours), bar.rect);
         self.rect(bar.rect, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
-        let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\" d=\"", theme.frame);
+        self.push(format_args!("<path fill=\"none\" stroke=\"{}\" d=\"", theme.frame));
         for tick in &bar.ticks {
-            self.path_command("M", &[bar.rect.right(), crisp(bar.py(tick), bar.rect.top)]);
-            self.path_command("h", &[MARK]);
+            let (x, y) = (bar.rect.right(), crisp(bar.py(tick), bar.rect.top));
+            self.push(format_args!("M{} {}h{}", Num(x), Num(y), Num(MARK)));
         }
-        self.0.push_str("\"/>");
+        self.push(format_args!("\"/>"));
     }
 
     fn legend_handle(&mut self, handle: LegendHandle, points: &Points, style: Style) {
-        if let Points::Dots { .. } = points {
-            self.dots(&[(handle.x + HANDLE / 2.0, handle.y)], style);
-            return;
+        let (x, y) = (handle.x, handle.y);
+        match points {
+            Points::Dots { .. } => self.dots(&[(x + HANDLE / 2.0, y)], style),
+            Points::Envelope { .. } | Points::Bars { .. } => {
+                let r = Rect { left: x + 3.0, top: y - 5.0, width: HANDLE - 6.0, height: 10.0 };
+                self.rect(r, &format!("fill=\"{}\"", style.hex));
+            }
+            Points::Line { .. } => {
+                self.stroke(style, 2.0, "");
+                self.push(format_args!("M{} {}h{}\"/>", Num(x), Num(y), Num(HANDLE)));
+            }
         }
-        if matches!(points, Points::Envelope { .. } | Points::Bars { .. }) {
-            let r = Rect {
-                left: handle.x + 3.0,
-                top: handle.y - 5.0,
-                width: HANDLE - 6.0,
-                height: 10.0,
-            };
-            self.rect(r, &format!("fill=\"{}\"", style.hex));
-            return;
-        }
-        let _ = write!(self.0, "<path stroke=\"{}\" stroke-width=\"2\"", style.hex);
-        if !style.dash.is_empty() {
-            let _ = write!(self.0, " stroke-dasharray=\"{}\"", style.dash);
-        }
-        self.0.push_str(" d=\"");
-        self.path_command("M", &[handle.x, handle.y]);
-        self.path_command("h", &[HANDLE]);
-        self.0.push_str("\"/>");
     }
 
     fn texts(&mut self, figure: &Figure, layout: &FigureLayout, theme: Theme) {
-        let _ = write!(self.0, "<g fill=\"{}\">", theme.text);
+        self.push(format_args!("<g fill=\"{}\">", theme.text));
         for text in &layout.texts {
             self.text(text);
         }
         let f = layout.frame;
         if layout.empty && f.width > 120.0 && f.height > TICK * 2.0 {
-            self.text(&Text {
-                x: f.left + f.width / 2.0,
-                y: f.top + f.height / 2.0,
-                size: 13.0,
-                anchor: Anchor::Middle,
-                rotated: false,
-                content: range::empty_message(figure).to_owned(),
-            });
+            let (x, y) = f.centre();
+            let message = range::empty_message(figure).to_owned();
+            self.text(&Text::new(x, y, 13.0, Anchor::Middle, message));
         }
-        self.0.push_str("</g>");
+        self.push(format_args!("</g>"));
     }
 
     fn text(&mut self, text: &Text) {
-        self.0.push_str("<text");
+        let (x, y) = (Num(text.x), Num(text.y));
         if text.rotated {
-            self.0.push_str(" transform=\"");
-            self.path_command("translate(", &[text.x, text.y]);
-            self.0.push_str(")rotate(-90)\"");
+            self.push(format_args!("<text transform=\"translate({x} {y})rotate(-90)\""));
         } else {
-            self.attr("x", text.x);
-            self.attr("y", text.y);
+            self.push(format_args!("<text x=\"{x}\" y=\"{y}\""));
         }
-        self.attr("font-size", text.size);
-        self.0.push_str(match text.anchor {
-            Anchor::Start => ">",
-            Anchor::Middle => " text-anchor=\"middle\">",
-            Anchor::End => " text-anchor=\"end\">",
-        });
-        self.escaped(&text.content);
-        self.0.push_str("</text>");
-    }
-
-    fn escaped(&mut self, text: &str) {
-        for c in font::clean(text) {
+        let anchor = match text.anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        self.push(format_args!(" font-size=\"{}\"{anchor}>", Num(text.size)));
+        for c in font::clean(&text.content) {
             match c {
                 '<' => self.0.push_str("&lt;"),
                 '>' => self.0.push_str("&gt;"),
@@ -324,6 +273,7 @@ impl Doc {
                 c => self.0.push(c),
             }
         }
+        self.push(format_args!("</text>"));
     }
 }
 

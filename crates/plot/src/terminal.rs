@@ -8,15 +8,16 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
 
 use crate::colour;
+use crate::colourbar::Colourbar;
 use crate::figure::{Axis, ColourMode, Figure};
-use crate::figure_layout::{axis_label, label_with_note};
+use crate::figure_layout::{Rect, axis_label, label_with_note};
 use crate::font;
 use crate::geometry::View;
 use crate::range::{self, Range};
 use crate::ticks::Ticks;
 
 use braille::BrailleCanvas;
-use heatmap::{Colourbar, HeatMapCells};
+use heatmap::HeatMapCells;
 
 /// Maximum number of columns and rows.
 const MAX_SIZE: usize = 1000;
@@ -40,7 +41,7 @@ pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, mode: ColourMod
             label_with_note(&axis_label(&figure.y, y_estimate.as_ref()), y_estimate.as_ref());
         let map = figure.map.as_ref().and_then(|m| Colourbar::new(m, (rows / 4).clamp(1, 10)));
         head.extend(match map {
-            Some(bar) => between(&y_name, &bar.label, columns),
+            Some(bar) => between(&y_name, &bar.label(), columns),
             None => heading(figure, &y_name, columns, (rows / 8).max(1), colour),
         });
     }
@@ -59,18 +60,19 @@ pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, mode: ColourMod
     let label_columns = if label_columns + 12 > columns { 0 } else { label_columns };
     let map = figure.map.as_ref();
     let bar = map.and_then(|m| Colourbar::new(m, (plot_rows / 3).clamp(1, 10)));
-    let bar = bar.filter(|bar| label_columns > 0 && columns >= label_columns + bar.width() + 16);
-    let beside = bar.as_ref().map_or(0, Colourbar::width);
+    let bar = bar.filter(|bar| label_columns > 0 && columns >= label_columns + bar.columns() + 16);
+    let beside = bar.as_ref().map_or(0, Colourbar::columns);
     let plot_columns = columns.saturating_sub(label_columns + 1 + beside).max(1);
 
     let view = x_range.zip(y_range).map(|(x, y)| View {
         x,
         y,
         log: [figure.x.log, figure.y.log],
-        left: 0.0,
-        top: 0.0,
-        width: (plot_columns * 2 - 1) as f64,
-        height: (plot_rows * 4 - 1) as f64,
+        frame: Rect {
+            width: (plot_columns * 2 - 1) as f64,
+            height: (plot_rows * 4 - 1) as f64,
+            ..Rect::default()
+        },
     });
     let mut dots = BrailleCanvas::new(plot_columns, plot_rows);
     if let Some(view) = &view {
@@ -252,8 +254,8 @@ fn fitting_ticks(
         let mut tick_labels: Vec<TickLabel> = Vec::new();
         let mut end = 0;
         for tick in &ticks.marks {
-            let fraction = ((tick.value - range.low) / range.span()).clamp(0.0, 1.0);
-            let column = (fraction * (plot_columns * 2 - 1) as f64).round() as usize / 2;
+            let column =
+                (range.fraction(tick.value) * (plot_columns * 2 - 1) as f64).round() as usize / 2;
             let length = text_columns(&tick.label);
             let middle = label_columns + 1 + column;
             let begin = middle.saturating_sub(length / 2).min(columns.saturating_sub(length));

@@ -70,7 +70,7 @@ impl Ticks {
         }
         if last <= first {
             let values = Range::new(10f64.powf(range.low), 10f64.powf(range.high));
-            let mut ticks = Self::new(values, unit, max_count);
+            let mut ticks = Self::steps(values, unit, max_count, 0.0);
             let mut last = f64::NEG_INFINITY;
             ticks.marks.retain_mut(|tick| {
                 tick.value = tick.value.log10();
@@ -88,12 +88,8 @@ impl Ticks {
         unit_only((first..=last).filter(|p| p.rem_euclid(step) == 0).map(power).collect())
     }
 
-    /// About `max_count` ticks, or fewer, of a linear axis, labelled in `unit` with an SI prefix.
-    pub(crate) fn new(range: Range, unit: &str, max_count: usize) -> Self {
-        Self::steps(range, unit, max_count, 0.0)
-    }
-
-    /// Ticks of a linear axis with a step of at least `min_step`; 1 restricts them to integers.
+    /// About `max_count` ticks, or fewer, of a linear axis, labelled in `unit` with an SI prefix. The step is at
+    /// least `min_step`; 1 restricts the ticks to integers.
     fn steps(range: Range, unit: &str, max_count: usize, min_step: f64) -> Self {
         let (mut factor, mut power) =
             nice_step((range.span() / max_count.clamp(1, 100) as f64).max(min_step));
@@ -216,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn labels(low: f64, high: f64, unit: &str) -> (Vec<String>, String, String) {
-        let t = Ticks::new(Range::new(low, high), unit, 6);
+        let t = Ticks::steps(Range::new(low, high), unit, 6, 0.0);
         (t.marks.into_iter().map(|t| t.label).collect(), t.unit, t.note)
     }
 
@@ -287,7 +283,7 @@ mod tests {
             max_count in 1usize..30,
         ) {
             let range = Range::new(low, low + span);
-            let t = Ticks::new(range, "V", max_count);
+            let t = Ticks::steps(range, "V", max_count, 0.0);
             prop_assert!(t.marks.len() <= max_count + 2, "{} for {max_count}", t.marks.len());
             prop_assert!(max_count < 2 || !t.marks.is_empty());
             let tolerance = range.span() * 1e-3;

@@ -1,30 +1,10 @@
 //! SI prefixes and powers of ten of units.
 
-/// SI prefixes with their powers of ten.
-const PREFIXES: [(&str, i32); 20] = [
-    ("q", -30),
-    ("r", -27),
-    ("y", -24),
-    ("z", -21),
-    ("a", -18),
-    ("f", -15),
-    ("p", -12),
-    ("n", -9),
-    ("µ", -6),
-    ("m", -3),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-    ("Z", 21),
-    ("Y", 24),
-    ("R", 27),
-    ("Q", 30),
-];
+/// SI prefixes from 10^-30 to 10^30, each 1000 times the one before; a space for 1.
+const PREFIXES: &str = "qryzafpnµm kMGTPEZYRQ";
+
 /// Other spellings of micro, accepted on input: Greek mu and the letter u.
-const MICRO: [&str; 2] = ["μ", "u"];
+const MICRO: [char; 2] = ['μ', 'u'];
 
 /// Units that are used with SI prefixes.
 const TAKES_PREFIX: [&str; 31] = [
@@ -68,11 +48,11 @@ pub(crate) fn scale(unit: &str, lead: i32, last: i32) -> Scale {
     if (-2..=4).contains(&lead) { unprefixed(0) } else { unprefixed(lead.div_euclid(3) * 3) }
 }
 
+/// The prefix for a power of ten that is a multiple of 3; `None` if there is none.
 fn prefix(power: i32) -> Option<&'static str> {
-    if power == 0 {
-        return Some("");
-    }
-    PREFIXES.iter().find(|p| p.1 == power).map(|p| p.0)
+    let number = usize::try_from(power / 3 + 10).ok()?;
+    let (at, prefix) = PREFIXES.char_indices().nth(number)?;
+    Some(PREFIXES[at..at + prefix.len_utf8()].trim())
 }
 
 /// Power of the prefix of `unit` and the unit without it; `None` if the unit takes no prefix, such as
@@ -84,10 +64,11 @@ fn split(unit: &str) -> Option<(i32, &str)> {
     if TAKES_PREFIX.contains(&first) {
         return Some((0, unit));
     }
-    let prefixes = PREFIXES.iter().copied().chain(MICRO.map(|u| (u, -6)));
+    let powers = (-30..).step_by(3);
+    let prefixes = PREFIXES.chars().zip(powers).chain(MICRO.map(|micro| (micro, -6)));
     for (prefix, power) in prefixes {
         if first.strip_prefix(prefix).is_some_and(|base| TAKES_PREFIX.contains(&base)) {
-            return Some((power, &unit[prefix.len()..]));
+            return Some((power, &unit[prefix.len_utf8()..]));
         }
     }
     None

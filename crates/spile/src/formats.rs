@@ -30,6 +30,10 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_hdf5::NetCdf,
     #[cfg(feature = "hdf5")]
     &spile_hdf5::Hdf5,
+    #[cfg(feature = "hdf5")]
+    &spile_hdf5::Mat,
+    #[cfg(feature = "netcdf")]
+    &spile_netcdf::Classic,
     #[cfg(feature = "npy")]
     &spile_npy::Npy,
     #[cfg(feature = "npy")]
@@ -38,6 +42,8 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_parquet::Parquet,
     #[cfg(feature = "vtk")]
     &spile_vtk::Vtk,
+    #[cfg(feature = "xyz")]
+    &spile_xyz::Xyz,
     #[cfg(feature = "zarr")]
     &spile_zarr::Zarr,
 ]);

@@ -58,7 +58,7 @@ impl Format for Columns {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        to_tree::open(source, &options.limits)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -68,6 +68,6 @@ impl Format for Columns {
 
 impl Checker for Columns {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(to_tree::open(source.clone(), limits))
+        recording::report(to_tree::open(source.clone(), &OpenOptions::with_limits(*limits)))
     }
 }

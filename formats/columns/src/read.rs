@@ -3,8 +3,8 @@
 use spile_core::error::{Error, Result};
 use spile_core::format::Score;
 use spile_core::limits::Limits;
-use spile_core::records::{Records, Rows, each_record, line_end, parse_float};
 use spile_core::source::Source;
+use spile_core::text_records::{Records, Rows, each_record, line_end, parse_float};
 
 use crate::semantics::Spacing;
 
@@ -94,7 +94,7 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
         let message = format!("line longer than {longest} bytes");
         limit.unwrap_or_else(|| Error::not_this_format("columns-002", message))
     };
-    each_record(source, longest as usize, line_end, too_long, |record| {
+    each_record(source, 0, longest as usize, line_end, too_long, |record| {
         let (at, line) = (record.offset, record.bytes);
         match parse_line(line, &mut numbers) {
             Line::Blank => {}
@@ -115,7 +115,7 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
             Line::Numbers => {
                 let width = numbers.len() as u64;
                 if let Some((offset, found)) = odd {
-                    return Err(rows.wrong_width("columns-003", found).at(offset));
+                    return Err(rows.wrong_width("columns-003", source, found, offset));
                 }
                 if rows.count == 0 || (rows.count == 1 && rows.columns == 1 && width > 1) {
                     *rows = Rows { start: at, columns: width, ..Rows::default() };
@@ -137,7 +137,7 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
     }
     if let Some((offset, found)) = odd {
         if found > rows.columns {
-            return Err(rows.wrong_width("columns-003", found).at(offset));
+            return Err(rows.wrong_width("columns-003", source, found, offset));
         }
         rows.partial = Some(found);
     }

@@ -11,6 +11,8 @@ pub(crate) struct Spacing {
     count: u64,
     first: f64,
     last: f64,
+    /// All points are finite and on the same side of the first.
+    ordered: bool,
     /// Range of steps that all points so far permit.
     least: f64,
     most: f64,
@@ -19,15 +21,15 @@ pub(crate) struct Spacing {
 impl Spacing {
     pub(crate) fn add(&mut self, point: f64) {
         if self.count == 0 {
-            (self.first, self.least, self.most) = (point, 0.0, f64::INFINITY);
+            (self.first, self.ordered) = (point, point.is_finite());
+            (self.least, self.most) = (0.0, f64::INFINITY);
         } else {
             // Descending points have positive distances, too.
             let distance = (point - self.first).abs();
-            let same = self.count == 1 || (point > self.first) == (self.last > self.first);
-            // NaN permits no step.
-            let distance = if same && distance.is_finite() { distance } else { f64::NAN };
-            self.least = maximum(self.least, distance / (self.count as f64 + TOLERANCE));
-            self.most = minimum(self.most, distance / (self.count as f64 - TOLERANCE));
+            let same_side = self.count == 1 || (point > self.first) == (self.last > self.first);
+            self.ordered &= same_side && distance.is_finite();
+            self.least = self.least.max(distance / (self.count as f64 + TOLERANCE));
+            self.most = self.most.min(distance / (self.count as f64 - TOLERANCE));
         }
         self.last = point;
         self.count += 1;
@@ -37,29 +39,7 @@ impl Spacing {
     pub(crate) fn grid(&self) -> Option<(f64, f64)> {
         let step = (self.last - self.first) / self.count.checked_sub(1)? as f64;
         let uniform = step != 0.0 && step.abs() >= self.least && step.abs() <= self.most;
-        (uniform && self.first.is_finite()).then_some((self.first, step))
-    }
-}
-
-/// Maximum of two numbers; NaN if one is NaN.
-fn maximum(a: f64, b: f64) -> f64 {
-    if a >= b {
-        a
-    } else if b.is_nan() || b > a {
-        b
-    } else {
-        a
-    }
-}
-
-/// Minimum of two numbers; NaN if one is NaN.
-fn minimum(a: f64, b: f64) -> f64 {
-    if a <= b {
-        a
-    } else if b.is_nan() || b < a {
-        b
-    } else {
-        a
+        (uniform && self.ordered).then_some((self.first, step))
     }
 }
 

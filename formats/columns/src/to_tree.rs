@@ -5,22 +5,21 @@ use std::sync::Arc;
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, COLUMN, Codec, Coord, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::records::{Records, Rows, line_end};
 use spile_core::report::Report;
 use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
+use spile_core::text_records::{Records, Rows, line_end};
 use spile_core::tree::{Attrs, ROOT, Tree, Value};
 
 use crate::read::{self, Line, Table};
 use crate::semantics::{self, Name};
 
-pub(crate) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
-    let table = read::scan(&source, limits)?;
-    let mut tree = Tree::new(limits);
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let table = read::scan(&source, &options.limits)?;
+    let mut tree = Tree::new(&options.limits);
     let names = semantics::names(&table.header, table.rows.columns);
     let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
     tree.set_attrs(data, attributes(&table, &names))?;

@@ -5,7 +5,7 @@
 //! | file | content |
 //! |---|---|
 //! | `wire` | on-disk structures: eight lines of text before byte 1024 |
-//! | `read` | header and samples as a recording |
+//! | `to_tree` | header and samples as a recording |
 //!
 //! ```
 //! use spile_core::{Dataset, OpenOptions, Source};
@@ -22,10 +22,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod read;
+mod to_tree;
 mod wire;
 
-pub use read::SampleFormat;
+pub use to_tree::SampleFormat;
 
 use spile_core::Dataset;
 use spile_core::error::Result;
@@ -42,8 +42,7 @@ use spile_core::source::Source;
 /// # Errors
 /// Not such a file, or a file that ends inside the header or the samples.
 pub fn open(source: Source, format: SampleFormat, options: &OpenOptions) -> Result<Dataset> {
-    let parsed = read::open(source, format, &options.limits)?;
-    Dataset::from_parsed(&INFO, parsed, options)
+    Dataset::from_parsed(&INFO, to_tree::open_as(source, format, options)?, options)
 }
 
 /// The NTS `.dig` format, for the registry.
@@ -77,7 +76,7 @@ impl Format for Dig {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        read::open(source, SampleFormat::default(), &options.limits)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -87,6 +86,6 @@ impl Format for Dig {
 
 impl Checker for Dig {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(read::open(source.clone(), SampleFormat::default(), limits))
+        recording::report(to_tree::open(source.clone(), &OpenOptions::with_limits(*limits)))
     }
 }

@@ -4,25 +4,29 @@
 use std::collections::HashMap;
 
 use spile_core::error::{Error, Hint, Result};
+use spile_core::format::Checker;
 use spile_core::limits::Limits;
-use spile_core::report::Report;
+use spile_core::report::{Report, Severity};
 use spile_core::source::Source;
 
+use crate::Gsd;
 use crate::index::Index;
-use crate::read::{File, HOOMD, is_damage};
+use crate::read::{File, HOOMD};
 use crate::semantics;
 use crate::wire::{Entry, Form};
 
 /// Findings per rule that are listed.
 const MAX_LISTED: u64 = 100;
 
-pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-    let mut report = Report::default();
-    match File::from_source(source, limits) {
-        Ok(file) => check_file(&file, strict, &mut report)?,
-        Err(error) => report.absorb(error)?,
+impl Checker for Gsd {
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        let mut report = Report::default();
+        match File::from_source(source, limits) {
+            Ok(file) => check_file(&file, strict, &mut report)?,
+            Err(error) => report.absorb(error)?,
+        }
+        Ok(report)
     }
-    Ok(report)
 }
 
 fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
@@ -54,7 +58,7 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
             "other readers may see a part of them; opening the file for appending removes them",
         );
     }
-    match index.limited_frames(index.limits()) {
+    match index.limited_frames() {
         Err(error) => {
             let finding = report.error("gsd-033", error.message()).in_object("index");
             finding.offset = error.offset();
@@ -108,28 +112,28 @@ fn check_entries(index: &Index, report: &mut Report) -> Result<bool> {
     let mut ids: Vec<u32> = Vec::new();
     let mut errors = 0_u64;
     index.scan(0..index.count, |k, entry| {
-        let mut wrong: Vec<(Error, bool)> = Vec::new();
+        let mut wrong: Vec<(Error, Severity)> = Vec::new();
         if let Err(error) = index.locate(k, &entry) {
-            wrong.push((error, true));
+            wrong.push((error, Severity::Error));
         } else if entry.id as usize >= index.names.listed {
             let message = "the name of the chunk is empty or follows an empty one in the list; other \
                            readers reject the file";
-            wrong.push((Error::malformed("gsd-027", message), false));
+            wrong.push((Error::malformed("gsd-027", message), Severity::Warning));
         }
         if index.form().is_v0_0_1() && index.names.bytes(entry.id).len() > 32 {
             let message = "the name has no terminating NUL";
-            wrong.push((Error::malformed("gsd-030", message), false));
+            wrong.push((Error::malformed("gsd-030", message), Severity::Warning));
         }
         let same = before.is_some_and(|b| b.frame == entry.frame);
         if let Some(last) = before
             && entry.frame < last.frame
         {
             let message = format!("frame {} after frame {}", entry.frame, last.frame);
-            wrong.push((Error::malformed("gsd-012", message), true));
+            wrong.push((Error::malformed("gsd-012", message), Severity::Error));
         }
         if same && index.form() == Form::V2 && before.is_some_and(|b| b.id > entry.id) {
             let message = "the chunks of the frame are not sorted by name; other readers do not find all of them";
-            wrong.push((Error::malformed("gsd-028", message), false));
+            wrong.push((Error::malformed("gsd-028", message), Severity::Warning));
         }
         if !same {
             ids.clear();
@@ -140,23 +144,19 @@ fn check_entries(index: &Index, report: &mut Report) -> Result<bool> {
             if many { before.is_some_and(|b| b.id == entry.id) } else { ids.contains(&entry.id) };
         if again && same {
             let message = "the frame has two chunks with this name; the last one in the index is used";
-            wrong.push((Error::malformed("gsd-029", message), false));
+            wrong.push((Error::malformed("gsd-029", message), Severity::Warning));
         }
         if !many {
             ids.push(entry.id);
         }
         before = Some(entry);
-        for (error, bad) in wrong {
-            if !bad || is_damage(&error) {
-                errors += u64::from(bad);
-                let error = index.add_context(k, &entry, error);
-                let count = found.entry(error.code()).or_insert(0);
-                *count += 1;
-                if *count <= MAX_LISTED {
-                    add_finding(report, &error, bad);
-                }
-            } else {
-                return Err(error);
+        for (error, severity) in wrong {
+            let error = index.add_context(k, &entry, error);
+            let count = found.entry(error.code()).or_insert(0);
+            *count += 1;
+            errors += u64::from(severity == Severity::Error);
+            if *count <= MAX_LISTED {
+                absorb_as(severity, error, report)?;
             }
         }
         Ok(())
@@ -168,19 +168,14 @@ fn check_entries(index: &Index, report: &mut Report) -> Result<bool> {
     // Readers find the end by bisection, so all entries after it must be empty.
     if index.find_entry_after_end()?.is_some() {
         errors += 1;
-        add_finding(report, &index.gap_error(), true);
+        report.absorb(index.gap_error())?;
     }
     Ok(errors == 0)
 }
 
-fn add_finding(report: &mut Report, error: &Error, bad: bool) {
-    let finding = if bad {
-        report.error(error.code(), error.message())
-    } else {
-        report.warn(error.code(), error.message())
-    };
-    finding.object = error.object().map(Into::into);
-    finding.frame = error.frame();
-    finding.offset = error.offset();
-    finding.hint = error.suggestion().cloned();
+/// Adds an error about the content of the file as a finding of this severity; other errors are returned.
+pub(crate) fn absorb_as(severity: Severity, error: Error, report: &mut Report) -> Result<()> {
+    report.absorb(error)?;
+    report.findings.last_mut().into_iter().for_each(|finding| finding.severity = severity);
+    Ok(())
 }

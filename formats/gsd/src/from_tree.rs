@@ -3,11 +3,13 @@
 mod losses;
 
 use std::io::Write as _;
+use std::path::Path;
 
 use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
+use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::read::{Array, Axes};
@@ -16,17 +18,21 @@ use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, Node, NodeId};
 
+use crate::Gsd;
 use crate::names::Names;
 use crate::read::{HOOMD, STEP};
-use crate::wire::{About, Type};
+use crate::semantics::BOX;
+use crate::to_tree::CELL;
+use crate::wire::{About, TYPES, Type};
 use crate::write::{SequentialWriter, check_chunk, check_names};
-
-pub(crate) use losses::losses;
+use losses::losses;
 
 /// An array and the chunks it becomes.
 struct Column<'a> {
     id: NodeId,
     node: &'a Node,
+    /// Id of the chunk name; none for the computed cell vectors, which are not written.
+    name: Option<u32>,
     /// The array itself, and the one that has its values.
     own: &'a ArrayDesc,
     desc: &'a ArrayDesc,
@@ -42,14 +48,22 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn new(content: &'a Dataset, id: NodeId, node: &'a Node, own: &'a ArrayDesc) -> Result<Self> {
+    fn new(
+        content: &'a Dataset,
+        (id, node, own): (NodeId, &'a Node, &'a ArrayDesc),
+        name: Option<u32>,
+    ) -> Result<Self> {
         let desc = content.tree().resolve(own)?;
         let (kind, width) = match desc.map {
             Some(_) => (Type::Double, 1),
             None => chunk_type(desc.dtype)?,
         };
         let (chunks, columns, ranks) = (0, false, (usize::MAX, 0));
-        Ok(Self { id, node, own, desc, kind, width, chunks, columns, ranks })
+        Ok(Self { id, node, name, own, desc, kind, width, chunks, columns, ranks })
+    }
+
+    fn context(&self, error: Error) -> Error {
+        error.in_object(format!("array \"{}\"", self.node.path))
     }
 
     fn table(&self) -> Option<&dyn FrameTable> {
@@ -133,7 +147,6 @@ impl<'a> Column<'a> {
 
 /// How a dataset becomes a file. Planning reads frame tables and no values.
 struct Plan<'a> {
-    content: &'a Dataset,
     about: About,
     /// Chunk names: the paths of the arrays, then the steps of the frame axis.
     names: Names,
@@ -151,20 +164,22 @@ impl<'a> Plan<'a> {
     fn new(content: &'a Dataset) -> Result<Self> {
         let (tree, limits) = (content.tree(), content.limits());
         let (mut names, mut columns) = (Names::default(), Vec::new());
+        let about = about(tree.attrs());
+        let hoomd = about.schema == HOOMD;
         for (id, node, own) in tree.arrays() {
             let context = |e: Error| e.in_object(format!("array \"{}\"", node.path));
             if node.path.contains('\0') {
-                let error = Error::unsupported("gsd-034", "chunk names cannot contain NUL");
+                let error = Error::unsupported("gsd-037", "chunk names cannot contain NUL");
                 return Err(context(error));
             }
-            names.intern(node.path.as_bytes(), limits)?;
-            columns.push(Column::new(content, id, node, own).map_err(context)?);
+            let is_computed = hoomd && node.path == CELL && tree.at(BOX).is_some();
+            let name =
+                if is_computed { None } else { Some(names.intern(node.path.as_bytes(), limits)?) };
+            columns.push(Column::new(content, (id, node, own), name).map_err(context)?);
         }
         let axis = tree.frames().map(|axis| &**axis);
         let frames = axis.map_or(1, FrameAxis::len).max(1);
-        let about = about(tree.attrs());
-        let mut plan =
-            Self { content, about, names, columns, steps: None, frames, used: 0, entries: 0 };
+        let mut plan = Self { about, names, columns, steps: None, frames, used: 0, entries: 0 };
         if let Some(axis) = axis.filter(|_| plan.names.id(STEP.as_bytes()).is_none())
             && (!plan.is_hoomd() || has_step(axis)?)
         {
@@ -176,9 +191,8 @@ impl<'a> Plan<'a> {
             let before = plan.entries;
             for column in &mut plan.columns {
                 let planned = column.plan(frame);
-                let path = &column.node.path;
-                let context = |e: Error| e.in_object(format!("array \"{path}\"")).in_frame(frame);
-                plan.entries += u64::from(planned.map_err(context)?);
+                let planned = planned.map_err(|e| column.context(e).in_frame(frame))?;
+                plan.entries += u64::from(planned && column.name.is_some());
             }
             plan.entries += u64::from(plan.step(frame)?.is_some());
             if plan.entries > before {
@@ -199,25 +213,47 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Writes all arrays of `content` as chunks. Arrays without frames are written to frame 0.
-pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
-    let plan = Plan::new(content)?;
-    let mut out = SequentialWriter::new(sink, &plan.about, &plan.names, plan.entries, plan.frames)?;
-    for frame in 0..plan.frames {
-        for (id, column) in plan.columns.iter().enumerate().filter(|(_, c)| frame < c.frames()) {
-            let path = &column.node.path;
-            let context = |e: Error| e.in_object(format!("array \"{path}\"")).in_frame(frame);
-            if let Some(array) = content.array_in_frame(column.id, frame).map_err(context)? {
-                column.write(&mut out, frame, id as u32, &array).map_err(context)?;
+impl FormatWriter for Gsd {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
+            rank: 2,
+            order: Order::C,
+            frames: true,
+            dtype: is_native_type,
+            byte: DType::U8,
+            name: |name| !name.contains('\0'),
+            adds: &[STEP],
+        })
+    }
+
+    fn keeps_scaling(&self) -> bool {
+        true
+    }
+
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        losses(content)
+    }
+
+    /// Writes all arrays of `content` as chunks. Arrays without frames are written to frame 0.
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let plan = Plan::new(content)?;
+        let (about, names) = (&plan.about, &plan.names);
+        let mut out = SequentialWriter::new(sink, about, names, plan.entries, plan.frames)?;
+        for frame in 0..plan.frames {
+            for column in plan.columns.iter().filter(|column| frame < column.frames()) {
+                let Some(name) = column.name else { continue };
+                let context = |e: Error| column.context(e).in_frame(frame);
+                if let Some(array) = content.array_in_frame(column.id, frame).map_err(context)? {
+                    column.write(&mut out, frame, name, &array).map_err(context)?;
+                }
+            }
+            if let (Some(step), Some(id)) = (plan.step(frame)?, names.id(STEP.as_bytes())) {
+                out.bytes(frame, id, (Type::UInt64, 1, 1), &step.to_le_bytes())?;
             }
         }
-        if let Some(step) = plan.step(frame)? {
-            out.chunk(frame, plan.columns.len() as u32, (Type::UInt64, 1, 1), |sink| {
-                Ok(sink.write_all(&step.to_le_bytes())?)
-            })?;
-        }
+        out.finish()?;
+        Ok(Vec::new())
     }
-    out.finish()
 }
 
 /// A frame has a step other than 0.
@@ -231,7 +267,7 @@ fn has_step(axis: &dyn FrameAxis) -> Result<bool> {
 }
 
 /// GSD has this element type.
-pub(crate) fn is_native_type(dtype: DType) -> bool {
+fn is_native_type(dtype: DType) -> bool {
     let number = matches!(dtype.kind(), Kind::UInt | Kind::Int | Kind::Float);
     number && chunk_type(dtype).is_ok()
 }
@@ -239,25 +275,19 @@ pub(crate) fn is_native_type(dtype: DType) -> bool {
 /// Chunk type for elements of `dtype`, and the number of columns per element.
 fn chunk_type(dtype: DType) -> Result<(Type, u64)> {
     let size = dtype.size() as u64;
-    Ok(match (dtype.kind(), size) {
-        (Kind::UInt | Kind::Bool, 1) => (Type::UInt8, 1),
-        (Kind::UInt | Kind::Bool, 2) => (Type::UInt16, 1),
-        (Kind::UInt | Kind::Bool, 4) => (Type::UInt32, 1),
-        (Kind::UInt | Kind::Bool, 8) => (Type::UInt64, 1),
-        (Kind::Int, 1) => (Type::Int8, 1),
-        (Kind::Int, 2) => (Type::Int16, 1),
-        (Kind::Int, 4) => (Type::Int32, 1),
-        (Kind::Int, 8) => (Type::Int64, 1),
-        (Kind::Float, 4) => (Type::Float, 1),
-        (Kind::Float, 8) => (Type::Double, 1),
-        (Kind::Complex, 8) => (Type::Float, 2),
-        (Kind::Complex, 16) => (Type::Double, 2),
-        (Kind::Text, _) => (Type::Character, size),
-        (Kind::Opaque, _) => (Type::UInt8, size),
-        _ => {
-            return Err(Error::unsupported("gsd-031", format!("GSD has no {dtype} elements")));
-        }
-    })
+    let number = |kind: Kind, columns: u64| {
+        let same = |known: &&Type| known.dtype().kind() == kind && known.size() * columns == size;
+        TYPES.iter().find(same).map(|known| (*known, columns))
+    };
+    let found = match dtype.kind() {
+        kind @ (Kind::UInt | Kind::Int | Kind::Float) => number(kind, 1),
+        Kind::Bool => number(Kind::UInt, 1),
+        Kind::Complex => number(Kind::Float, 2),
+        Kind::Text => Some((Type::Character, size)),
+        Kind::Opaque => Some((Type::UInt8, size)),
+        _ => None,
+    };
+    found.ok_or_else(|| Error::unsupported("gsd-031", format!("GSD has no {dtype} elements")))
 }
 
 /// Application and schema from the attributes of a dataset that was read from GSD, else defaults.

@@ -113,18 +113,9 @@ impl Index {
             return Self::open(&self.source, limits);
         }
         let old = self.count;
-        let mut index = Self {
-            source: self.source.clone(),
-            header: Header { form: self.header.form, ..header },
-            names: self.names.clone(),
-            count: 0,
-            capacity: self.capacity,
-            torn: false,
-            entry_after_end: None,
-            limits: *limits,
-            cache: PageCache::default(),
-            last_frame: OnceLock::new(),
-        };
+        let header = Header { form: self.header.form, ..header };
+        let mut index = Self::new(&self.source, header, limits)?;
+        index.names = self.names.clone();
         if !index.find_end(old)? {
             return Self::open(&self.source, limits);
         }
@@ -264,8 +255,8 @@ impl Index {
     }
 
     /// Unique, non-empty names for a new file.
-    pub(crate) fn distinct_names(&self, limits: &Limits) -> Result<Names> {
-        self.names.distinct(self.count > 0, limits)
+    pub(crate) fn distinct_names(&self) -> Result<Names> {
+        self.names.distinct(self.count > 0, &self.limits)
     }
 
     /// Excludes the entries of an unfinished commit and includes those of a finished one.
@@ -392,7 +383,7 @@ impl Index {
         let Some(last) = self.count.checked_sub(1) else { return Ok(0) };
         let frame = self.last_frame()?;
         frame.checked_add(1).ok_or_else(|| {
-            Error::malformed("gsd-012", format!("frame number {frame}"))
+            Error::malformed("gsd-016", format!("frame number {frame}"))
                 .in_object("index")
                 .at(self.offset(last))
         })
@@ -400,15 +391,15 @@ impl Index {
 
     /// Number of frames, for loops over all frames. Fails if it is out of proportion to the number of
     /// entries: empty frames take no space, so a damaged frame number can be arbitrarily large.
-    pub(crate) fn limited_frames(&self, limits: &Limits) -> Result<u64> {
+    pub(crate) fn limited_frames(&self) -> Result<u64> {
         let frames = self.frames()?;
-        self.allow_frames(frames, limits)?;
+        self.allow_frames(frames)?;
         Ok(frames)
     }
 
     /// Fails if `frames` is too large for a loop over all frames of this file.
-    pub(crate) fn allow_frames(&self, frames: u64, limits: &Limits) -> Result<()> {
-        if frames > limits.nodes.max(self.count.saturating_mul(4)) {
+    pub(crate) fn allow_frames(&self, frames: u64) -> Result<()> {
+        if frames > self.limits.nodes.max(self.count.saturating_mul(4)) {
             return Err(Error::limit(format!("{frames} frames in {} chunks", self.count))
                 .in_object("index")
                 .at(self.offset(self.count.saturating_sub(1))));

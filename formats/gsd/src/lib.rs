@@ -55,19 +55,8 @@ pub use index::DataRange;
 pub use read::{Chunk, File};
 pub use write::{Commit, Mode, Version, Writer};
 
-use std::path::{Path, PathBuf};
-
-use spile_core::Dataset;
-use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Capabilities, Checker, Concatenator, Format, FormatInfo, FormatWriter, Grade, Head,
-    Loss, OpenOptions, Parsed, Salvage, Salvager, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::shape::Order;
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
 /// The format, for the registry.
@@ -98,50 +87,10 @@ impl Format for Gsd {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        to_tree::parse(File::from_source(&source, &options.limits)?, &options.limits)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().writer(self).checker(self).salvager(self).concatenator(self)
-    }
-}
-
-impl Concatenator for Gsd {
-    fn concatenate(&self, files: &[PathBuf], target: &Path, limits: &Limits) -> Result<()> {
-        ops::merge(files, target, Overwrite::Never, limits).map(drop)
-    }
-}
-
-impl FormatWriter for Gsd {
-    fn capabilities(&self) -> Option<Capabilities> {
-        Some(Capabilities {
-            rank: 2,
-            order: Order::C,
-            frames: true,
-            dtype: from_tree::is_native_type,
-            byte: DType::U8,
-            name: |name| !name.contains('\0'),
-            adds: &[read::STEP],
-        })
-    }
-
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink).map(|()| Vec::new())
-    }
-}
-
-impl Checker for Gsd {
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
-    }
-}
-
-impl Salvager for Gsd {
-    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-        salvage::salvage(source, target, limits)
     }
 }

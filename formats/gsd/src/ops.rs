@@ -2,15 +2,16 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
-use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spile_core::error::{Error, Hint, Result};
+use spile_core::format::Concatenator;
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 
+use crate::Gsd;
 use crate::names::Names;
 use crate::read::{Chunk, File, HOOMD, STEP};
 use crate::semantics::{
@@ -42,7 +43,7 @@ fn upgrade_on(sink: &Sink, file: &File, limits: &Limits) -> Result<Upgraded> {
     let index = &file.index;
     index.require_complete()?;
     let form = index.form();
-    let mut names = index.distinct_names(limits)?;
+    let mut names = index.distinct_names()?;
     let own_steps = form.is_v0_0_1() && index.names.id(STEP.as_bytes()).is_none();
     let step_id = if own_steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
     let entries = index.count.saturating_mul(if own_steps { 2 } else { 1 });
@@ -121,7 +122,7 @@ pub fn trim(
             return Err(Error::argument(message).with_path(from));
         }
         let count = plan.len() as u64 + 1;
-        file.index.allow_frames(count, limits).map_err(|e| e.with_path(from))?;
+        file.index.allow_frames(count).map_err(|e| e.with_path(from))?;
         allow_plan(count, limits)?;
         plan.push((0, frame));
     }
@@ -156,7 +157,7 @@ pub fn merge(
             return Err(Error::argument(message).with_path(path));
         }
         file.index.require_complete().map_err(|e| e.with_path(path))?;
-        let frames = file.index.limited_frames(limits)?;
+        let frames = file.index.limited_frames()?;
         allow_plan(frames.saturating_add(plan.len() as u64), limits)?;
         plan.extend((0..frames).map(|frame| (files.len(), frame)));
         files.push(file);
@@ -165,12 +166,18 @@ pub fn merge(
     Ok(plan.len() as u64)
 }
 
+impl Concatenator for Gsd {
+    fn concatenate(&self, files: &[PathBuf], target: &Path, limits: &Limits) -> Result<()> {
+        merge(files, target, Overwrite::Never, limits).map(drop)
+    }
+}
+
 /// Appends the frames of `from` to the file `to` and returns their number. Fails if the schemas differ.
 /// After a failure `to` contains the frames before it.
 pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64> {
     let file = File::open(from, limits)?;
     file.index.require_complete().map_err(|e| e.with_path(from))?;
-    let frames = file.index.limited_frames(limits)?;
+    let frames = file.index.limited_frames()?;
     let mut writer = Writer::append(to, mode, limits)?;
     let (here, there) = (&writer.header().schema, &file.header().schema);
     if here != there {
@@ -195,7 +202,7 @@ pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64
         writer.close()?;
         return Ok(frames);
     }
-    let names = file.index.distinct_names(limits)?;
+    let names = file.index.distinct_names()?;
     for frame in 0..frames {
         for (id, part) in frame_parts(&file, frame)? {
             let (Some(id), Part::Copied(chunk)) = (id, part) else { continue };
@@ -241,13 +248,9 @@ impl Part {
                 })
             }
             Self::Default(values) => {
-                out.chunk(frame, id, (values.kind, values.n, values.m), |sink| {
-                    Ok(sink.write_all(&values.bytes)?)
-                })
+                out.bytes(frame, id, (values.kind, values.n, values.m), &values.bytes)
             }
-            Self::Step(step) => out.chunk(frame, id, (Type::UInt64, 1, 1), |sink| {
-                Ok(sink.write_all(&step.to_le_bytes())?)
-            }),
+            Self::Step(step) => out.bytes(frame, id, (Type::UInt64, 1, 1), &step.to_le_bytes()),
         }
     }
 }
@@ -276,7 +279,7 @@ fn join(
                 .in_object("name list")
                 .hint(Hint::operation("gsd upgrade", "makes equal names unique")));
         }
-        let own = file.index.distinct_names(limits)?;
+        let own = file.index.distinct_names()?;
         renamed.push(own.iter().map(|name| names.intern(name, limits)).collect::<Result<_>>()?);
     }
     let step = names.intern(STEP.as_bytes(), limits)?;

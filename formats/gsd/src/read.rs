@@ -130,7 +130,7 @@ impl File {
         let cost = (range.end - range.start).saturating_mul(size_of::<Chunk>() as u64);
         self.index.limits().allow(cost, "the list of chunks of the frame")?;
         let mut chunks = Vec::new();
-        self.index.each_entry(range, |k, entry| {
+        self.index.each_entry(frame, range, |k, entry| {
             chunks.push(self.chunk(k, entry)?);
             Ok(())
         })?;
@@ -144,27 +144,19 @@ impl File {
         self.source().read_vec(offset, len)
     }
 
-    /// Reads the data of a chunk into `buffer`. Fails if its length differs from that of the data.
-    pub fn read_chunk_into(&self, chunk: &Chunk, buffer: &mut [u8]) -> Result<()> {
-        self.read_range(chunk.data, buffer)
-    }
-
     /// Finds chunk `name` of a frame and reads its data into `buffer`. Returns false if the frame lacks
     /// the chunk. Fails if the length of `buffer` differs from that of the data.
     pub fn read_into(&self, frame: u64, name: &str, buffer: &mut [u8]) -> Result<bool> {
         let Some(id) = self.index.names.id(name.as_bytes()) else { return Ok(false) };
         let Some((k, entry)) = self.index.find(frame, id, |_| true)? else { return Ok(false) };
-        self.read_range(self.index.locate(k, &entry)?, buffer)?;
-        Ok(true)
-    }
-
-    fn read_range(&self, data: DataRange, buffer: &mut [u8]) -> Result<()> {
+        let data = self.index.locate(k, &entry)?;
         if buffer.len() as u64 != data.len {
             let message =
                 format!("expected a buffer of {} bytes, found {}", data.len, buffer.len());
             return Err(Error::argument(message));
         }
-        self.source().read_exact_at(data.offset, buffer)
+        self.source().read_exact_at(data.offset, buffer)?;
+        Ok(true)
     }
 
     /// Time step of a frame: in 0.0.1 that of its last chunk, later the chunk `configuration/step`. In the

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spile_core::error::{Error, Result};
-use spile_core::format::Salvage;
+use spile_core::format::{Salvage, Salvager};
 use spile_core::limits::Limits;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
+use crate::Gsd;
 use crate::index::Index;
 use crate::ops::{First, Part, hoomd_parts};
 use crate::read::{File, HOOMD, STEP, is_damage};
@@ -31,128 +32,134 @@ const CHUNK_COST: u64 = 96;
 /// Index entries and their numbers by frame.
 type Frames = BTreeMap<u64, Vec<(u64, Entry)>>;
 
-pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-    let mut report = Salvage::default();
-    let (index, complete) = open(source, limits, &mut report)?;
-    // Entries of the last frame of a truncated index may be missing.
-    let last = index.count.checked_sub(1).filter(|_| !complete);
-    let incomplete = last.map(|k| index.read_entry(k)).transpose()?.map(|entry| entry.frame);
-    limits.allow(index.capacity.saturating_mul(CHUNK_COST), "the list of chunks")?;
-    let file = File { index: Arc::new(index) };
-    let index = &file.index;
-    // Entries of a frame need not be contiguous.
-    let mut frames = Frames::new();
-    let mut lost: BTreeMap<u64, String> = BTreeMap::new();
-    // Invalid entries of frame 0.
-    let mut broken: Vec<Entry> = Vec::new();
-    let (mut empty, mut strays, mut newest) = (0_u64, 0_u64, 0);
-    // If the end of the index is unknown, all entries of the block are tried.
-    let after_end = index.find_entry_after_end()?;
-    let end = if index.count > 0 && after_end.is_none() { index.count } else { index.capacity };
-    index.scan(0..end, |k, entry| {
-        if entry.location == 0 && entry.n == 0 && entry.frame == 0 {
-            // Empty entries before the end are a gap.
-            empty += u64::from(k < after_end.unwrap_or(index.count));
-            return Ok(());
-        }
-        // The frame number of an entry out of order may be damaged, so the frame itself is kept.
-        let late = entry.frame < newest;
-        newest = newest.max(entry.frame);
-        let known = || {
-            let frame = frames.get(&entry.frame);
-            frame.is_some_and(|chunks| chunks.iter().any(|(_, e)| e.id == entry.id))
-        };
-        let stray = late && (index.names.bytes(entry.id).is_empty() || known());
-        match index.locate(k, &entry) {
-            Ok(_) if stray => strays += 1,
-            Ok(_) => frames.entry(entry.frame).or_default().push((k, entry)),
-            Err(error) if late && is_damage(&error) => strays += 1,
-            Err(error) if is_damage(&error) => {
-                let what = format!("{} ({})", error.message(), error.code());
-                lost.entry(entry.frame).or_insert(what);
-                if entry.frame == 0 {
-                    broken.push(entry);
+impl Salvager for Gsd {
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        let mut report = Salvage::default();
+        let (index, complete) = open(source, limits, &mut report)?;
+        // Entries of the last frame of a truncated index may be missing.
+        let last = index.count.checked_sub(1).filter(|_| !complete);
+        let incomplete = last.map(|k| index.read_entry(k)).transpose()?.map(|entry| entry.frame);
+        limits.allow(index.capacity.saturating_mul(CHUNK_COST), "the list of chunks")?;
+        let file = File { index: Arc::new(index) };
+        let index = &file.index;
+        // Entries of a frame need not be contiguous.
+        let mut frames = Frames::new();
+        let mut lost: BTreeMap<u64, String> = BTreeMap::new();
+        // Invalid entries of frame 0.
+        let mut broken: Vec<Entry> = Vec::new();
+        let (mut empty, mut strays, mut newest) = (0_u64, 0_u64, 0);
+        // If the end of the index is unknown, all entries of the block are tried.
+        let after_end = index.find_entry_after_end()?;
+        let end = if index.count > 0 && after_end.is_none() { index.count } else { index.capacity };
+        index.scan(0..end, |k, entry| {
+            if entry.location == 0 && entry.n == 0 && entry.frame == 0 {
+                // Empty entries before the end are a gap.
+                empty += u64::from(k < after_end.unwrap_or(index.count));
+                return Ok(());
+            }
+            // The frame number of an entry out of order may be damaged, so the frame itself is kept.
+            let late = entry.frame < newest;
+            newest = newest.max(entry.frame);
+            let known = || {
+                let frame = frames.get(&entry.frame);
+                frame.is_some_and(|chunks| chunks.iter().any(|(_, e)| e.id == entry.id))
+            };
+            let stray = late && (index.names.bytes(entry.id).is_empty() || known());
+            match index.locate(k, &entry) {
+                Ok(_) if stray => strays += 1,
+                Ok(_) => frames.entry(entry.frame).or_default().push((k, entry)),
+                Err(error) if late && is_damage(&error) => strays += 1,
+                Err(error) if is_damage(&error) => {
+                    let what = format!("{} ({})", error.message(), error.code());
+                    lost.entry(entry.frame).or_insert(what);
+                    if entry.frame == 0 {
+                        broken.push(entry);
+                    }
                 }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
+            Ok(())
+        })?;
+        if let Some(frame) = incomplete {
+            lost.entry(frame)
+                .or_insert("the index is truncated here; chunks may be missing".into());
         }
-        Ok(())
-    })?;
-    if let Some(frame) = incomplete {
-        lost.entry(frame).or_insert("the index is truncated here; chunks may be missing".into());
-    }
-    let first = frames.get(&0).cloned().unwrap_or_default();
-    for frame in lost.keys() {
-        frames.remove(frame);
-    }
-    // Frame numbers out of proportion make a file unreadable.
-    while let Some((&frame, _)) = frames.last_key_value()
-        && index.allow_frames(frame.saturating_add(1), limits).is_err()
-    {
-        frames.remove(&frame);
-        lost.insert(frame, "its number is far larger than those of the others".into());
-    }
-    let trajectory = if lost.contains_key(&0) && index.header.schema == HOOMD {
-        without_first_frame(&file, &first, &broken, &mut frames, &mut lost, &mut report)?
-    } else {
-        None
-    };
-    let mut names = index.names.distinct(!frames.is_empty(), limits)?;
-    for id in (0..names.len() as u32).filter(|id| index.names.bytes(*id).is_empty()) {
-        let name = names.display(id);
-        report.lost.push(format!("the name of chunks that are written as \"{name}\""));
-    }
-    // Steps of 0.0.1 become chunks.
-    let steps = index.form().is_v0_0_1() && index.names.id(STEP.as_bytes()).is_none();
-    let step_id = if steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
-    let mut first = First::new();
-    let mut parts = |number: usize, frame: u64| -> Result<Vec<(u32, Part)>> {
-        let mut chunks = Vec::new();
-        for (k, entry) in &frames[&frame] {
-            chunks.push(file.chunk(*k, *entry)?);
+        let first = frames.get(&0).cloned().unwrap_or_default();
+        for frame in lost.keys() {
+            frames.remove(frame);
         }
-        let step = chunks.last().filter(|_| steps).map(|chunk| chunk.entry.step);
-        let mut parts: Vec<(u32, Part)> = Vec::new();
-        if let Some(trajectory) = &trajectory {
-            let resolved = trajectory.resolve_chunks(frame, chunks)?;
-            for (name, part) in hoomd_parts(&resolved, 0, number == 0, &mut first, limits)? {
-                parts.extend(names.id(name.as_bytes()).map(|id| (id, part)));
-            }
+        // Frame numbers out of proportion make a file unreadable.
+        while let Some((&frame, _)) = frames.last_key_value()
+            && index.allow_frames(frame.saturating_add(1)).is_err()
+        {
+            frames.remove(&frame);
+            lost.insert(frame, "its number is far larger than those of the others".into());
+        }
+        let trajectory = if lost.contains_key(&0) && index.header.schema == HOOMD {
+            without_first_frame(&file, &first, &broken, &mut frames, &mut lost, &mut report)?
         } else {
-            parts.extend(chunks.into_iter().map(|chunk| (chunk.entry.id, Part::Copied(chunk))));
+            None
+        };
+        let mut names = index.names.distinct(!frames.is_empty(), limits)?;
+        for id in (0..names.len() as u32).filter(|id| index.names.bytes(*id).is_empty()) {
+            let name = names.display(id);
+            report.lost.push(format!("the name of chunks that are written as \"{name}\""));
         }
-        parts.extend(step.map(|step| (step_id, Part::Step(step))));
-        Ok(parts)
-    };
-    let mut entries = 0;
-    for (number, frame) in frames.keys().enumerate() {
-        entries += parts(number, *frame)?.len() as u64;
-    }
-    let all = frames.last_key_value().map_or(0, |(frame, _)| frame + 1);
-    let mut out = SequentialWriter::new(target, &index.header.about(), &names, entries, all)?;
-    // Frame numbers decrease by the number of lost frames before them.
-    let gaps: Vec<u64> = lost.keys().copied().collect();
-    for (number, frame) in frames.keys().enumerate() {
-        let new_frame = frame - gaps.partition_point(|gap| gap < frame) as u64;
-        for (id, part) in parts(number, *frame)? {
-            part.write(new_frame, id, source, &mut out)?;
+        // Steps of 0.0.1 become chunks.
+        let steps = index.form().is_v0_0_1() && index.names.id(STEP.as_bytes()).is_none();
+        let step_id = if steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
+        let mut first = First::new();
+        let mut parts = |number: usize, frame: u64| -> Result<Vec<(u32, Part)>> {
+            let mut chunks = Vec::new();
+            for (k, entry) in &frames[&frame] {
+                chunks.push(file.chunk(*k, *entry)?);
+            }
+            let step = chunks.last().filter(|_| steps).map(|chunk| chunk.entry.step);
+            let mut parts: Vec<(u32, Part)> = Vec::new();
+            if let Some(trajectory) = &trajectory {
+                let resolved = trajectory.resolve_chunks(frame, chunks)?;
+                for (name, part) in hoomd_parts(&resolved, 0, number == 0, &mut first, limits)? {
+                    parts.extend(names.id(name.as_bytes()).map(|id| (id, part)));
+                }
+            } else {
+                parts.extend(chunks.into_iter().map(|chunk| (chunk.entry.id, Part::Copied(chunk))));
+            }
+            parts.extend(step.map(|step| (step_id, Part::Step(step))));
+            Ok(parts)
+        };
+        let mut entries = 0;
+        for (number, frame) in frames.keys().enumerate() {
+            entries += parts(number, *frame)?.len() as u64;
         }
+        let all = frames.last_key_value().map_or(0, |(frame, _)| frame + 1);
+        let mut out = SequentialWriter::new(target, &index.header.about(), &names, entries, all)?;
+        // Frame numbers decrease by the number of lost frames before them.
+        let gaps: Vec<u64> = lost.keys().copied().collect();
+        for (number, frame) in frames.keys().enumerate() {
+            let new_frame = frame - gaps.partition_point(|gap| gap < frame) as u64;
+            for (id, part) in parts(number, *frame)? {
+                part.write(new_frame, id, source, &mut out)?;
+            }
+        }
+        out.finish()?;
+        let chunks: usize = frames.values().map(Vec::len).sum();
+        report.kept.push(format!("{} frames, {chunks} chunks", frames.len()));
+        let listed =
+            lost.iter().take(MAX_LISTED).map(|(frame, what)| format!("frame {frame}: {what}"));
+        report.lost.extend(listed);
+        if lost.len() > MAX_LISTED {
+            report.lost.push(format!("{} more frames", lost.len() - MAX_LISTED));
+        }
+        if strays > 0 {
+            report
+                .lost
+                .push(format!("{strays} entries out of order that belong to no known frame"));
+        }
+        if empty > 0 {
+            report.lost.push(format!("{empty} index entries that are empty"));
+        }
+        Ok(report)
     }
-    out.finish()?;
-    let chunks: usize = frames.values().map(Vec::len).sum();
-    report.kept.push(format!("{} frames, {chunks} chunks", frames.len()));
-    let listed = lost.iter().take(MAX_LISTED).map(|(frame, what)| format!("frame {frame}: {what}"));
-    report.lost.extend(listed);
-    if lost.len() > MAX_LISTED {
-        report.lost.push(format!("{} more frames", lost.len() - MAX_LISTED));
-    }
-    if strays > 0 {
-        report.lost.push(format!("{strays} entries out of order that belong to no known frame"));
-    }
-    if empty > 0 {
-        report.lost.push(format!("{empty} index entries that are empty"));
-    }
-    Ok(report)
 }
 
 /// For a HOOMD file whose frame 0 is lost: a trajectory that resolves the fallback with the readable

@@ -23,14 +23,15 @@ mod validate;
 mod write;
 
 use spile_core::convert;
-use spile_core::semantics::{Role, Semantics};
+use spile_core::error::Result;
+use spile_core::semantics::{Quantity, Role, Semantics};
 use spile_core::tree::{Attrs, NodeId};
 
-use crate::read::{File, HOOMD};
+use crate::read::{Chunk, File, HOOMD};
 use crate::wire::Type;
 use fields::{Field, GROUPS};
 
-pub(crate) use fields::{default_values, dims, field, has_fallback, missing_value};
+pub(crate) use fields::{BOX, default_values, dims, field, has_fallback, missing_value};
 pub use log::{Log, LogColumn};
 pub(crate) use resolve::Resolved;
 pub use resolve::Trajectory;
@@ -78,6 +79,63 @@ fn strings(bytes: &[u8], width: u64) -> Vec<String> {
     bytes.chunks(width).map(row).collect()
 }
 
+/// The box in a frame as Lx, Ly, Lz, xy, xz, yz: that of the frame, of frame 0, or the default. None if
+/// the chunk does not have six real numbers.
+pub(crate) fn read_box(file: &File, frame: u64) -> Result<Option<[f64; 6]>> {
+    let own = file.find_chunk(frame, BOX)?;
+    let chunk = if own.is_some() { own } else { file.find_chunk(0, BOX)? };
+    let Some(Chunk { entry, data, .. }) = chunk else {
+        return Ok(Some([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]));
+    };
+    if !matches!(data.kind, Type::Float | Type::Double) || (entry.n, entry.m) != (6, 1) {
+        return Ok(None);
+    }
+    let mut numbers = Vec::new();
+    let bytes = file.source().read_vec(data.offset, data.len)?;
+    convert::to_f64(data.kind.dtype(), None, &bytes, &mut numbers);
+    Ok(numbers.try_into().ok())
+}
+
+/// Number of members of a group in a frame: that of the frame, of frame 0, or 0.
+fn read_members(file: &File, frame: u64, group: &str) -> Result<u64> {
+    let name = format!("{group}/N");
+    let own = file.find_chunk(frame, &name)?;
+    let chunk = if own.is_some() { own } else { file.find_chunk(0, &name)? };
+    chunk.map_or(Ok(0), |chunk| resolve::read_count(file, frame, &chunk))
+}
+
+/// What a frame without the chunk `name` has instead.
+pub(crate) enum Fallback {
+    /// The chunk of frame 0.
+    First,
+    /// This number of rows of the default, a number that all columns have.
+    Default(u64, f64),
+    None,
+}
+
+/// The values of the chunk `name` in a frame without it; `in_first` if frame 0 contains the chunk.
+pub(crate) fn fallback(file: &File, frame: u64, name: &str, in_first: bool) -> Result<Fallback> {
+    let group = match (name.strip_prefix("log/"), field(name)) {
+        (Some(_), _) => None,
+        (None, Some(field)) => field.per,
+        (None, None) => return Ok(Fallback::None),
+    };
+    let Some(group) = group else {
+        return Ok(if in_first { Fallback::First } else { Fallback::None });
+    };
+    let members = read_members(file, frame, group)?;
+    if in_first && members == read_members(file, 0, group)? {
+        return Ok(Fallback::First);
+    }
+    let default = field(name).map_or(&[][..], |field| field.default);
+    Ok(match default {
+        [first, rest @ ..] if rest.iter().all(|value| value == first) => {
+            Fallback::Default(members, *first)
+        }
+        _ => Fallback::None,
+    })
+}
+
 /// Summary of a HOOMD file: particles and types of frame 0, last step. Values that cannot be read are
 /// left out.
 pub(crate) fn summary(file: &File) -> Attrs {
@@ -117,7 +175,7 @@ pub(crate) fn meaning(name: &str, positions: Option<NodeId>) -> Semantics {
             let set = logged.split('/').next().filter(|set| GROUPS.contains(set));
             meaning.point_set = set.map(Into::into);
         }
-        (_, _, Some(Field { name: "configuration/box", .. })) => meaning.role = Role::Cell,
+        (_, _, Some(Field { name: BOX, .. })) => meaning.role = Role::Cell,
         (group, _, Some(field)) if GROUPS.contains(&group) => {
             if field.per.is_some() {
                 meaning.role = Role::Points;
@@ -127,6 +185,15 @@ pub(crate) fn meaning(name: &str, positions: Option<NodeId>) -> Semantics {
         _ => {}
     }
     let has_rows = matches!(meaning.role, Role::Points | Role::Log);
+    meaning.quantity = match name {
+        "particles/position" => Some(Quantity::Position),
+        "particles/typeid" => Some(Quantity::Species),
+        "particles/types" => Some(Quantity::SpeciesNames),
+        "particles/velocity" => Some(Quantity::Velocity),
+        "particles/mass" => Some(Quantity::Mass),
+        "particles/charge" => Some(Quantity::Charge),
+        _ => None,
+    };
     meaning.mesh =
         positions.filter(|_| has_rows && meaning.point_set.as_deref() == Some("particles"));
     meaning

@@ -5,25 +5,29 @@ mod survey;
 use std::sync::Arc;
 
 use spile_core::Dataset;
+use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
-use spile_core::semantics::Semantics;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 
 use crate::read::{File, HOOMD, STEP, layout, shape};
-use crate::semantics::{dims, meaning, summary};
+use crate::semantics::{BOX, Fallback, dims, fallback, field, meaning, read_box, summary};
 use crate::wire::{About, SLOT, Type};
 
 use survey::{Column, Survey};
 
 /// The array of particle positions of the HOOMD schema.
 pub(crate) const POSITIONS: &str = "particles/position";
+
+/// The computed array with the cell vectors of [`BOX`] as rows.
+pub(crate) const CELL: &str = "configuration/cell";
 
 /// Memory of a region in bytes.
 const REGION_COST: u64 = 24;
@@ -36,16 +40,17 @@ struct OpenFile {
 
 /// Builds the tree from the name list and a bounded number of index entries. Fails if those entries
 /// are not in order (gsd-012) or if entries follow the end of the index (gsd-015).
-pub(crate) fn parse(file: File, limits: &Limits) -> Result<Parsed> {
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let file = File::from_source(&source, &options.limits)?;
     file.index.require_complete_sample()?;
-    parse_after(file, Survey::new(), limits)
+    parse_after(source, file, Survey::new(), &options.limits)
 }
 
 /// Builds the tree from a survey of the first entries and the entries after them.
-fn parse_after(file: File, mut survey: Survey, limits: &Limits) -> Result<Parsed> {
+fn parse_after(source: Source, file: File, mut survey: Survey, limits: &Limits) -> Result<Parsed> {
     let index = &file.index;
-    let frames = index.limited_frames(limits)?;
-    survey.extend(index, limits)?;
+    let frames = index.limited_frames()?;
+    survey.extend(index)?;
     let mut tree = Tree::new(limits);
     let header = file.header();
     let hoomd = header.schema == HOOMD;
@@ -83,9 +88,17 @@ fn parse_after(file: File, mut survey: Survey, limits: &Limits) -> Result<Parsed
     }
     if hoomd {
         add_meanings(&mut tree)?;
+        if tree.at(BOX).is_some() && tree.at(CELL).is_none() {
+            let layout = Layout::PerFrame(Arc::new(Cells { file: file.clone(), frames }));
+            let mut desc = ArrayDesc::new(DType::F64, Shape::new([3, 3]), layout);
+            desc.dims = vec!["vector".into(), "component".into()];
+            let desc = desc.with_semantics(Semantics::role(Role::Cell));
+            let group = tree.node_at("configuration")?;
+            tree.add_array(group, "cell", desc)?;
+        }
     }
     tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
-    let (source, summary) = (file.source().clone(), summary_of(&file, &survey));
+    let summary = summary_of(&file, &survey);
     Ok(Parsed::new(source, tree)
         .with_summary(summary)
         .with_warnings(warnings)
@@ -197,6 +210,34 @@ impl FrameTable for ChunkTable {
         let message = format!("expected element type {}, found {}", self.kind.name(), found.name());
         Err(index.add_context(k, &entry, Error::unsupported("gsd-019", message)))
     }
+
+    /// A frame without the chunk has the values of frame 0 or the default of the HOOMD schema.
+    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let own = self.cell(frame)?;
+        let index = &self.file.index;
+        if own.is_some() || self.file.header().schema != HOOMD || !index.names.contains(self.id) {
+            return Ok(own);
+        }
+        let first = self.cell(0)?;
+        let name = index.names.display(self.id);
+        Ok(match fallback(&self.file, frame, &name, first.is_some())? {
+            Fallback::First => first,
+            Fallback::Default(rows, value) => {
+                let mut element = Vec::new();
+                convert::from_f64(self.kind.dtype(), None, &[value], &mut element);
+                let lengths: Vec<u64> = match (self.columns, first) {
+                    (false, _) => vec![rows],
+                    (true, Some(first)) => {
+                        std::iter::once(rows).chain(first.shape.lengths()[1..].to_vec()).collect()
+                    }
+                    (true, None) => vec![rows, field(&name).map_or(1, |field| field.columns)],
+                };
+                let layout = Layout::Fill(element.into());
+                Some(FrameCell { shape: Shape::new(lengths), layout })
+            }
+            Fallback::None => None,
+        })
+    }
 }
 
 /// Time steps of the frames; for files of 0.0.1, which store them in the index, also an array.
@@ -233,8 +274,28 @@ impl FrameTable for Steps {
     }
 }
 
+/// Cell vectors of the frames.
+struct Cells {
+    file: File,
+    frames: u64,
+}
+
+impl FrameTable for Cells {
+    fn len(&self) -> u64 {
+        self.frames
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        Ok(read_box(&self.file, frame)?.map(|[lx, ly, lz, xy, xz, yz]| {
+            let rows = [[lx, 0.0, 0.0], [xy * ly, ly, 0.0], [xz * lz, yz * lz, lz]];
+            let bytes: Vec<u8> = rows.as_flattened().iter().flat_map(|x| x.to_le_bytes()).collect();
+            FrameCell { shape: Shape::new([3, 3]), layout: Layout::Inline(bytes.into(), Order::C) }
+        }))
+    }
+}
+
 impl Native for OpenFile {
-    fn refresh(&self, _: &Source, limits: &Limits) -> Result<Option<Parsed>> {
+    fn refresh(&self, source: &Source, limits: &Limits) -> Result<Option<Parsed>> {
         let old = &self.file.index;
         let index = old.reopen(limits)?;
         if index.entry_after_end.is_some() {
@@ -246,7 +307,7 @@ impl Native for OpenFile {
         // An upgrade changes entries and type codes.
         let same = index.form() == old.form() && index.count >= self.survey.entries;
         let survey = if same { self.survey.clone() } else { Survey::new() };
-        parse_after(File { index: Arc::new(index) }, survey, limits).map(Some)
+        parse_after(source.clone(), File { index: Arc::new(index) }, survey, limits).map(Some)
     }
 
     fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {

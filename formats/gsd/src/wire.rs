@@ -142,6 +142,16 @@ impl Form {
         }
     }
 
+    /// Header offsets of application, schema and the versions.
+    fn text_offsets(self) -> TextOffsets {
+        let [application, version, schema, schema_version] = match self {
+            Self::V0_0_1(_) => [4, 68, 72, 136],
+            Self::V0_2 => [12, 8, 76, 140],
+            Self::V1 | Self::V2 => [48, 44, 112, 40],
+        };
+        TextOffsets { application, version, schema, schema_version }
+    }
+
     /// Header offsets of the blocks of the index and of the name list.
     fn block_offsets(self) -> (usize, usize) {
         match self {
@@ -159,6 +169,14 @@ impl Form {
             _ => 156,
         }
     }
+}
+
+/// Header offsets of application, schema and the versions.
+struct TextOffsets {
+    application: usize,
+    version: usize,
+    schema: usize,
+    schema_version: usize,
 }
 
 /// Element type of a chunk.
@@ -242,12 +260,7 @@ impl Type {
 
     /// Size of an element in bytes.
     pub fn size(self) -> u64 {
-        match self {
-            Self::UInt8 | Self::Int8 | Self::Character | Self::Unknown(_) => 1,
-            Self::UInt16 | Self::Int16 => 2,
-            Self::UInt32 | Self::Int32 | Self::Float => 4,
-            Self::UInt64 | Self::Int64 | Self::Double => 8,
-        }
+        self.dtype().size() as u64
     }
 
     /// Size of `n` rows and `m` columns in bytes; none from 2^63 on.

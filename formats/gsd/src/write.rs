@@ -162,7 +162,7 @@ impl Writer {
         if frame >> 63 != 0 {
             // There are not enough frame numbers for more frames.
             let message = format!("frame number {}", frame - 1);
-            return Err(Error::malformed("gsd-012", message)
+            return Err(Error::malformed("gsd-016", message)
                 .in_object("index")
                 .at(index.offset(count.saturating_sub(1)))
                 .hint(Hint::salvage("drops that frame if its number is damaged")));

@@ -92,7 +92,7 @@ fn appending_after_the_largest_frame_number_is_rejected() {
         }
         fs::write(&path, &bytes).unwrap();
         let error = Writer::append(&path, Mode::default(), &Limits::default()).err().unwrap();
-        assert_eq!(error.code(), "gsd-012", "{error}");
+        assert_eq!(error.code(), "gsd-016", "{error}");
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
 }

@@ -272,7 +272,7 @@ fn planning_fails_like_writing() {
         ("late", framed(DType::U8, &[Some(&[1]), Some(&[1, 1, 1])]), "gsd-032"),
         ("ragged", ragged, "gsd-032"),
         ("half", array("float16".parse().unwrap(), &[2]), "gsd-031"),
-        ("n\0ul", array(DType::U8, &[2]), "gsd-034"),
+        ("n\0ul", array(DType::U8, &[2]), "gsd-037"),
     ] {
         let content = build(|tree| {
             tree.add_array(ROOT, name, array).unwrap();

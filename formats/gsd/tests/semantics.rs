@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use spile_core::Dataset;
-use spile_core::format::{Checker as _, OpenOptions};
+use spile_core::format::{Checker as _, FormatWriter as _, OpenOptions};
 use spile_core::limits::Limits;
 use spile_core::semantics::{Role, Semantics};
-use spile_core::sink::Overwrite;
+use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::Type;
@@ -38,6 +38,40 @@ fn missing_chunks_have_defaults() {
     assert_eq!(*frame.particles.orientation, [1.0, 0.0, 0.0, 0.0].repeat(n));
     assert_eq!((frame.bonds.n, frame.bonds.group.len()), (0, 0));
     assert!(file.read(file.len().unwrap()).is_err());
+}
+
+#[test]
+fn the_box_gives_the_cell_vectors_of_every_frame() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    let (mode, precision) = (Mode::default(), Precision::Single);
+    let mut file = TrajectoryWriter::create(&path, Overwrite::Never, "t", precision, mode).unwrap();
+    let mut frame = Snapshot::new(0, 1);
+    frame.box_ = [4.0, 2.0, 8.0, 0.5, 0.25, -0.5];
+    file.write(&frame).unwrap();
+    file.write(&frame).unwrap();
+    frame.box_ = [5.0, 2.0, 8.0, 0.0, 0.0, 0.0];
+    file.write(&frame).unwrap();
+    file.close().unwrap();
+    let dataset = Dataset::open_path(&Gsd, &path, &OpenOptions::default()).unwrap();
+    let cell = dataset.cell(0).unwrap().unwrap();
+    assert_eq!(cell.vectors, [[4.0, 0.0, 0.0], [1.0, 2.0, 0.0], [2.0, -4.0, 8.0]]);
+    // Frame 1 has no box of its own.
+    assert!(dataset.frame(1).unwrap().array("configuration/box").is_err());
+    assert_eq!(dataset.cell(1).unwrap().unwrap(), cell);
+    let last = dataset.cell(2).unwrap().unwrap();
+    assert_eq!(last.vectors, [[5.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 8.0]]);
+    let stored = dataset.frame(2).unwrap().array("configuration/box").unwrap();
+    assert_eq!(stored.shape().lengths(), [6]);
+    // It is computed again on reading, so it is neither written nor lost.
+    let copy = temp.path().join("b.gsd");
+    assert_eq!(Gsd.losses(&dataset, &copy).unwrap(), []);
+    let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
+    Gsd.write(&dataset, &mut sink, &spile_core::format::WriteOptions::default()).unwrap();
+    sink.commit().unwrap();
+    assert!(open(&copy).file().find_matching_names("configuration/cell").is_empty());
+    let copy = Dataset::open_path(&Gsd, &copy, &OpenOptions::default()).unwrap();
+    assert_eq!(copy.cell(1).unwrap().unwrap(), cell);
 }
 
 #[test]

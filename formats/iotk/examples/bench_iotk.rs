@@ -146,7 +146,7 @@ fn search(task: &str, file: &Path, count: usize) -> Measurement {
     }
     let names: Vec<String> = (1..=count).map(name).collect();
     let opened = Instant::now();
-    let form = Form::detect(&source)?.ok_or("no IOTK file")?;
+    let form = Form::detect(&source)?;
     let index = Index::build(&source, form, &limits)?;
     let built = opened.elapsed();
     let mut cursor = Cursor::new(&index);

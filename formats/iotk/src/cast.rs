@@ -1,6 +1,6 @@
 //! Conversion between element types: kinds on reading; on writing, types that Fortran does not have.
 
-use spile_core::convert::{from_f64, recode_integers, to_f64};
+use spile_core::convert::{from_f64, part, recode_integers, to_f64};
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::layout::Linear;
@@ -17,8 +17,7 @@ pub(crate) struct Cast {
 
 impl Cast {
     pub(crate) fn new(from: DType, map: Option<Linear>, to: DType) -> Self {
-        let (from, to) = (components(from).0, components(to).0);
-        let (from, to) = (from.with_order(ByteOrder::Little), to.with_order(ByteOrder::Little));
+        let [from, to] = [from, to].map(|dtype| part(dtype).with_order(ByteOrder::Little));
         Self { from, map, to, numbers: Vec::new(), out: Vec::new() }
     }
 
@@ -58,14 +57,4 @@ pub(crate) fn fortran(dtype: DType, map: Option<Linear>) -> (DType, u64) {
         (Kind::Opaque, size) => (DType::I8, size as u64),
         _ => (dtype, 1),
     }
-}
-
-/// The real type of the components of a complex type and their number; other types unchanged, and 1.
-pub(crate) fn components(dtype: DType) -> (DType, u64) {
-    let half = match dtype.kind() {
-        Kind::Complex => Kind::Float,
-        Kind::ComplexX87 => Kind::X87,
-        _ => return (dtype, 1),
-    };
-    (DType::new(half, dtype.word() as u32, dtype.order()).unwrap_or(dtype), 2)
 }

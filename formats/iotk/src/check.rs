@@ -2,31 +2,34 @@
 //! findings about files that can be read.
 
 use spile_core::error::{Error, Result};
+use spile_core::format::Checker;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
+use crate::Iotk;
 use crate::element_data::ElementData;
 use crate::event::{Event, Form};
-use crate::index::Diagnostic;
 use crate::read::File;
 use crate::scalar::Scalar;
 use crate::semantics::incomplete;
 use crate::text_codec::stream_numbers;
-use crate::wire::Type;
+use crate::wire::{Control, Type};
 
 /// Limits of the original library in bytes. It truncates longer names, lines and tags silently.
 const NAME: usize = 256;
 const LINE: u64 = 4_096;
 const TAG: usize = 65_535;
 
-pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-    let mut report = Report::default();
-    match File::from_source(source.clone(), limits) {
-        Ok(file) => check_file(&file, strict, &mut report)?,
-        Err(error) => report.absorb(error)?,
+impl Checker for Iotk {
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        let mut report = Report::default();
+        match File::from_source(source.clone(), limits) {
+            Ok(file) => check_file(&file, strict, &mut report)?,
+            Err(error) => report.absorb(error)?,
+        }
+        Ok(report)
     }
-    Ok(report)
 }
 
 fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
@@ -34,9 +37,7 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         report.note("iotk-030", "Fortran records without tags; element types are unknown").at(0);
         return Ok(());
     }
-    for diagnostic in &file.index().diagnostics {
-        diagnostic.report(report);
-    }
+    report.findings.extend(file.index().report.findings.iter().cloned());
     for (id, element) in file.index().elements().iter().enumerate() {
         let object = || format!("element {}", file.index().path(id));
         let data = match file.data(id) {
@@ -47,9 +48,7 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
             }
         };
         if let Some(data) = data {
-            for mismatch in Diagnostic::of_data(&data, element.offset) {
-                mismatch.report(report);
-            }
+            data.report(element.offset, report);
             // Numbers in text are parsed to validate them.
             if file.form() == Form::Text
                 && let Err(error) = parse(file, id, &data)
@@ -120,11 +119,11 @@ fn check_strict(file: &File, report: &mut Report) -> Result<()> {
     let mut events = file.events();
     while let Some(item) = events.next()? {
         match &item.event {
-            Event::Comment(text) if text.windows(2).any(|w| w == b"--") => {
+            Event::Tag(Control::Comment, tag) if tag.text().windows(2).any(|w| w == b"--") => {
                 report.note("iotk-043", "`--` in a comment is not valid XML").at(item.offset);
             }
             Event::Data(data) if file.form() == Form::Text => {
-                for part in data.parts.iter().filter(|part| part.len > LINE) {
+                for part in data.extents.parts().iter().filter(|part| part.len > LINE) {
                     let text =
                         file.source().read_vec(part.offset, part.len.min(file.limits().memory))?;
                     let long = text.split(|b| *b == b'\n').find(|line| line.len() as u64 > LINE);

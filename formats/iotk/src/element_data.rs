@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Codec, Layout};
+use spile_core::layout::{ArrayDesc, Codec, Extents, Layout};
 use spile_core::limits::Limits;
+use spile_core::report::Report;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
@@ -30,6 +31,20 @@ pub struct ElementData {
 }
 
 impl ElementData {
+    fn new(kind: Option<Type>, array: ArrayDesc) -> Self {
+        Self { kind, array, warning: None, fault: None }
+    }
+
+    /// Adds warning and fault to `report`.
+    pub(crate) fn report(&self, offset: u64, report: &mut Report) {
+        if let Some((code, message)) = &self.warning {
+            report.warn(code, message).at(offset);
+        }
+        if let Some((code, message)) = &self.fault {
+            report.error(code, message).at(offset);
+        }
+    }
+
     /// Fails with the fault, if there is one.
     pub fn checked(self) -> Result<Self> {
         match self.fault {
@@ -55,14 +70,17 @@ pub(crate) fn describe_data(
     match described {
         // Data that do not match the tag are bytes.
         Err(error) if error.kind() == ErrorKind::Malformed => {
-            let layout = Layout::Plain { extents: data.parts.extents()?, order: Order::F };
-            let shape = Shape::new([data.parts.len()]);
-            let array = ArrayDesc::new(DType::opaque(1), shape, layout);
             let fault = Some((error.code(), error.message().to_string()));
-            Ok(ElementData { kind, array, warning: None, fault })
+            Ok(ElementData { fault, ..ElementData::new(kind, stored_bytes(&data.extents)) })
         }
-        other => other.map_err(|e| e.at(data.parts.offset())),
+        other => other.map_err(|e| e.at(data.offset())),
     }
+}
+
+/// An array of the bytes in `extents`.
+pub(crate) fn stored_bytes(extents: &Extents) -> ArrayDesc {
+    let layout = Layout::Plain { extents: extents.clone(), order: Order::F };
+    ArrayDesc::new(DType::opaque(1), Shape::new([extents.len()]), layout)
 }
 
 /// The number of elements and shape declared by a tag: `size`, or `n1`, `n2`, ...
@@ -86,18 +104,13 @@ fn declared_shape(tag: &Tag) -> Result<Option<(u64, Shape)>> {
 /// Packed elements (seed section 3). If the kind and the length of the record disagree, the record
 /// decides: the numbering of kinds depends on the compiler.
 fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<ElementData> {
-    let len = data.parts.len();
-    let layout = || -> Result<Layout> {
-        Ok(Layout::Plain { extents: data.parts.extents()?, order: Order::F })
-    };
+    let len = data.extents.len();
+    let mut array = stored_bytes(&data.extents);
     let Some(kind) = kind else {
-        let dtype = u32::try_from(len).map(DType::text);
-        let (dtype, shape) = match dtype {
-            Ok(dtype) => (dtype, Shape::new([1])),
-            Err(_) => (DType::opaque(1), Shape::new([len])),
-        };
-        let array = ArrayDesc::new(dtype, shape, layout()?);
-        return Ok(ElementData { kind: None, array, warning: None, fault: None });
+        if let Ok(len) = u32::try_from(len) {
+            array = ArrayDesc::new(DType::text(len), Shape::new([1]), array.layout);
+        }
+        return Ok(ElementData::new(None, array));
     };
     let declared = if kind == Type::Character { tag.get_u64("len") } else { tag.get_u64("kind") };
     let by_kind = declared.and_then(|k| kind.dtype(k, order));
@@ -145,8 +158,8 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
         let message = format!("expected a record of {needed} bytes, found {len}");
         warning.get_or_insert(("iotk-035", message));
     }
-    let array = ArrayDesc::new(dtype, shape, layout()?);
-    Ok(ElementData { kind: Some(kind), array, warning, fault: None })
+    let array = ArrayDesc::new(dtype, shape, array.layout);
+    Ok(ElementData { warning, ..ElementData::new(Some(kind), array) })
 }
 
 /// Numbers or strings as text, which is parsed on reading.
@@ -157,30 +170,26 @@ fn text(
     source: &Source,
     limits: &Limits,
 ) -> Result<ElementData> {
-    let extents = data.parts.extents()?;
+    let extents = &data.extents;
     let formatted = tag.get_raw("fmt").is_some();
     let plain = data.literal || formatted;
     let load = || -> Result<Vec<u8>> {
-        limits.allow(data.parts.len(), "the text of an element")?;
+        limits.allow(data.extents.len(), "the text of an element")?;
         let mut text = Vec::new();
-        for part in data.parts.iter() {
+        for part in data.extents.parts() {
             text.extend_from_slice(&source.read_vec(part.offset, part.len)?);
         }
         Ok(text)
     };
-    let base = data.parts.offset();
+    let base = data.offset();
     let make = |kind, dtype, shape, codec: Arc<dyn Codec>| {
         let layout = Layout::EncodedWhole { extents: extents.clone(), codec, order: Order::F };
-        let array = ArrayDesc::new(dtype, shape, layout);
-        ElementData { kind, array, warning: None, fault: None }
+        ElementData::new(kind, ArrayDesc::new(dtype, shape, layout))
     };
     let number = kind.filter(|kind| *kind != Type::Character);
     let Some(number) = number else {
-        if kind.is_none() && data.parts.len() > limits.memory {
-            let (dtype, shape) = (DType::opaque(1), Shape::new([data.parts.len()]));
-            let layout = Layout::Plain { extents: extents.clone(), order: Order::F };
-            let array = ArrayDesc::new(dtype, shape, layout);
-            return Ok(ElementData { kind: None, array, warning: None, fault: None });
+        if kind.is_none() && data.extents.len() > limits.memory {
+            return Ok(ElementData::new(None, stored_bytes(extents)));
         }
         let declared = kind.map_or(Ok(None), |_| declared_shape(tag))?;
         let (count, shape) = declared.unwrap_or((1, Shape::new([1])));
@@ -208,19 +217,19 @@ fn text(
         (None, _) => number.dtype(8, ByteOrder::Little),
     };
     let Some((dtype, (scalar, components))) = dtype.and_then(|d| Some((d, Scalar::of(d)?))) else {
-        return Err(Error::malformed("iotk-010", "unknown kind"));
+        return Err(Error::malformed("iotk-021", "unknown kind"));
     };
     let width = tag.get_raw("fmt").and_then(field_width);
     let shape = match declared_shape(tag)? {
         // A number has at least one character.
-        Some((count, _)) if count.saturating_mul(components as u64) > data.parts.len() => {
-            let message = format!("expected {count} numbers, found {} bytes", data.parts.len());
+        Some((count, _)) if count.saturating_mul(components as u64) > data.extents.len() => {
+            let message = format!("expected {count} numbers, found {} bytes", data.extents.len());
             return Err(Error::malformed("iotk-013", message));
         }
         Some((_, shape)) => shape,
         None => Shape::new([tokens(&load()?).count() as u64 / components as u64]),
     };
-    let codec = Numbers { scalar, width, base, parts: data.parts.count() };
+    let codec = Numbers { scalar, width, base, parts: data.extents.parts().len() };
     Ok(make(Some(number), dtype, shape, Arc::new(codec)))
 }
 

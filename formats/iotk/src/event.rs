@@ -3,15 +3,16 @@
 pub(crate) mod binary;
 pub(crate) mod text;
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
+use spile_core::layout::Extents;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 
 use self::binary::BinaryEvents;
 use self::text::{BYTE_ORDER_MARK, TextEvents};
-use crate::record::{Framing, Parts};
-use crate::wire::{Tag, Type, parse_logical};
+use crate::record::Framing;
+use crate::wire::{Control, Tag, Type, parse_logical};
 
 /// The form of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +25,17 @@ pub enum Form {
 
 impl Form {
     /// Detects the form of `source` from its first bytes: text begins with `<`, records with their
-    /// length. Returns `None` if it is neither.
-    pub fn detect(source: &Source) -> Result<Option<Self>> {
+    /// length. Fails with iotk-001 if it is neither.
+    pub fn detect(source: &Source) -> Result<Self> {
         let head = spile_core::wire::fetch(source, 0, 512)?;
         if looks_like_text(&head) {
-            return Ok(Some(Self::Text));
+            return Ok(Self::Text);
         }
-        Ok(Framing::detect(source)?.map(Self::Binary))
+        let framing = Framing::detect(source)?.ok_or_else(|| {
+            let message = "expected text that begins with a tag or Fortran records";
+            Error::not_this_format("iotk-001", message).at(0)
+        })?;
+        Ok(Self::Binary(framing))
     }
 
     /// Byte order of numbers; little for text.
@@ -51,16 +56,8 @@ pub(crate) fn looks_like_text(head: &[u8]) -> bool {
 /// A tag, or the data of an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// `<name ...>`
-    Begin(Tag),
-    /// `</name>`
-    End(Tag),
-    /// `<name .../>`
-    Empty(Tag),
-    /// `<!--...-->`, without the delimiters.
-    Comment(Vec<u8>),
-    /// `<?name ...?>`
-    Instruction(Tag),
+    /// A tag of any kind; the text of a comment is that of the tag.
+    Tag(Control, Tag),
     /// The content between the tags of an element.
     Data(Data),
 }
@@ -69,9 +66,16 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Packed binary elements, or their text.
-    pub parts: Parts,
+    pub extents: Extents,
     /// `CDATA`: escapes are not resolved.
     pub literal: bool,
+}
+
+impl Data {
+    /// Offset of the first byte.
+    pub fn offset(&self) -> u64 {
+        self.extents.parts().first().map_or(0, |part| part.offset)
+    }
 }
 
 /// An event and its location.
@@ -189,7 +193,7 @@ impl BeginTag {
 /// The value of `<?iotk qe_syntax="..."?>`, if `event` is that instruction.
 pub(crate) fn declared_qe_syntax(event: &Event) -> Option<bool> {
     match event {
-        Event::Instruction(tag) if tag.name() == b"iotk" => tag.get_bool("qe_syntax"),
+        Event::Tag(Control::Instruction, tag) if tag.name() == b"iotk" => tag.get_bool("qe_syntax"),
         _ => None,
     }
 }

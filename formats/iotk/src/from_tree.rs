@@ -7,14 +7,15 @@ use std::path::Path;
 use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Loss, LossKind};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::format::{Capabilities, FormatWriter, Loss, LossKind, WriteOptions};
+use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
-use spile_interchange::Losses;
+use spile_interchange::losses::compare;
 
+use crate::Iotk;
 use crate::cast::fortran;
 use crate::scalar::Style;
 use crate::semantics::{self, ASSEMBLED};
@@ -23,30 +24,56 @@ use crate::to_tree::{
 };
 use crate::wire::{Control, Tag, Type};
 use crate::write::tag_text::{format_value, write_values};
-use crate::write::{Elements, Target, Writer, fortran_type, markup_of, written_markup};
+use crate::write::{MAX_RANK, Target, Writer, fortran_type, markup_of, written_markup};
 
 /// Extensions of text files; all other files are binary.
 const TEXT_EXTENSIONS: [&str; 4] = ["xml", "upf", "txt", "html"];
 
-/// Writes `content`: groups are elements, arrays are elements with data. If any array has not
-/// exactly one dimension, all are written with `qe_syntax`, which stores shapes. Fails with iotk-017
-/// for frames and for elements of variable length.
-pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
-    let plan = Plan::new(content.tree())?;
-    let target = target_of(sink.path());
-    let mut writer = Writer::new(BufWriter::new(&mut *sink), target, Style::Exact)?;
-    plan.write(&mut writer, |writer, id| writer.array(&content.array_at(id)?, 1))?;
-    writer.finish()?;
-    Ok(())
+impl FormatWriter for Iotk {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
+            rank: MAX_RANK,
+            order: Order::F,
+            frames: false,
+            dtype: is_own_type,
+            byte: DType::I8,
+            name: is_tag_name,
+            adds: &[],
+        })
+    }
+
+    fn keeps_scaling(&self) -> bool {
+        true
+    }
+
+    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
+        losses(content, path)
+    }
+
+    /// Writes `content`: groups are elements, arrays are elements with data. If any array has not
+    /// exactly one dimension, all are written with `qe_syntax`, which stores shapes. Fails with
+    /// iotk-017 for frames and for elements of variable length.
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let plan = Plan::new(content.tree())?;
+        let target = target_of(sink.path());
+        let mut writer = Writer::new(BufWriter::new(&mut *sink), target, Style::Exact)?;
+        plan.write(&mut writer, |writer, id| writer.array(&content.array_at(id)?, 1))?;
+        writer.finish()?;
+        Ok(Vec::new())
+    }
 }
 
-/// What [`write_tree`] does not keep: the tree is compared with the one that reading gives.
-pub(crate) fn losses(content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
+/// What writing does not keep: the tree is compared with the one that reading gives.
+fn losses(content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
     let plan = Plan::new(content.tree())?;
     // Fails for what cannot be written.
     let mut tags = Writer::new(std::io::sink(), target_of(path), Style::Exact)?;
     plan.write(&mut tags, |_, _| Ok(()))?;
-    plan.losses()
+    let (read, nodes) = plan.predict()?;
+    Ok(compare("IOTK", (plan.tree, &read), &nodes, |node| {
+        let kind = if node.array.is_some() { LossKind::Array } else { LossKind::Group };
+        (kind, "IOTK has no elements with both data and child elements".into())
+    }))
 }
 
 fn target_of(path: &Path) -> Target {
@@ -119,6 +146,15 @@ impl<'a> Plan<'a> {
         mut data: impl FnMut(&mut Writer<W>, NodeId) -> Result<()>,
     ) -> Result<()> {
         let tree = self.tree;
+        for (_, node, desc) in tree.arrays().filter(|_| writer.is_text()) {
+            // Flattened elements are byte ranges, which a text does not have.
+            if tree.resolve(desc)?.ragged().is_some() {
+                let message = "elements of variable length cannot be restored from text";
+                return Err(Error::argument(message)
+                    .in_object(format!("array \"{}\"", node.path))
+                    .hint("a binary file keeps them"));
+            }
+        }
         let mut children: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for (id, node) in self.nodes() {
             children.entry(node.parent).or_default().push(id);
@@ -164,10 +200,9 @@ impl<'a> Plan<'a> {
                 return Err(in_array(Error::unsupported("iotk-017", message)));
             }
             let ArrayDesc { dtype, map, shape, .. } = resolved;
-            let elements = Elements { dtype: *dtype, map: *map, shape };
             let (name, qe_syntax) = (self.tag_name(node), self.qe_syntax);
             let written = writer
-                .begin_array(&name, &node.attrs, &elements, qe_syntax)
+                .begin_array(&name, &node.attrs, (*dtype, *map, shape), qe_syntax)
                 .and_then(|()| data(writer, id))
                 .and_then(|()| writer.end_array(&node.attrs, qe_syntax));
             written.map_err(in_array)?;
@@ -308,33 +343,6 @@ impl<'a> Plan<'a> {
         let extents = Extents::one(0, shape.bytes(dtype.size())?);
         Ok(ArrayDesc::new(dtype, shape, Layout::Plain { extents, order: Order::F }))
     }
-
-    /// The differences between the tree and the one that reading gives.
-    fn losses(&self) -> Result<Vec<Loss>> {
-        let (read, nodes) = self.predict()?;
-        let mut losses = Losses::new("IOTK");
-        if self.tree.frames().is_some() {
-            losses.push("", LossKind::Frames, "frames");
-        }
-        compare_attrs("", self.tree.attrs(), read.attrs(), &mut losses);
-        for (id, node) in self.tree.iter() {
-            let path = node.path.as_str();
-            let Some(other) = nodes[id.index()].map(|id| read.node(id)) else {
-                let kind = if node.array.is_some() { LossKind::Array } else { LossKind::Group };
-                losses.push(path, kind, "elements with both data and child elements");
-                continue;
-            };
-            if node.name != other.name {
-                let reason = format!("not a tag name of IOTK: written as {}", other.name);
-                losses.push_loss(Loss::new(path, LossKind::Name, reason));
-            }
-            compare_attrs(path, &node.attrs, &other.attrs, &mut losses);
-            if let (Some(own), Some(other)) = (&node.array, &other.array) {
-                compare_arrays(path, (self.tree, own), other, &nodes, &mut losses)?;
-            }
-        }
-        Ok(losses.into_vec())
-    }
 }
 
 /// The comments and instructions of a node with that many children as they are read back.
@@ -351,68 +359,6 @@ fn predict_markup(attrs: &Attrs, children: usize, root: bool) -> Option<(&'stati
         })
         .collect();
     (!items.is_empty()).then_some((COMMENTS, Value::List(items)))
-}
-
-/// Adds the attributes of `own` that differ in `read`.
-fn compare_attrs(path: &str, own: &Attrs, read: &Attrs, losses: &mut Losses<'_>) {
-    fn sorted(attrs: &Attrs) -> Vec<(&str, &Value)> {
-        let mut list: Vec<_> = attrs.iter().collect();
-        list.sort_by_key(|(name, _)| *name);
-        list
-    }
-    let (own, read) = (sorted(own), sorted(read));
-    for same_name in own.chunk_by(|(a, _), (b, _)| a == b) {
-        let name = same_name[0].0;
-        let from = read.partition_point(|(other, _)| *other < name);
-        let to = read.partition_point(|(other, _)| *other <= name);
-        if read[from..to] != *same_name {
-            let reason = match read.get(from..to) {
-                Some([(_, value)]) => format!("IOTK attributes are text: read back as {value}"),
-                _ => "the name cannot be that of an IOTK attribute".to_string(),
-            };
-            losses.push_loss(Loss::attribute(path, name, reason));
-        }
-    }
-}
-
-/// Adds what differs between an array and the array that is read back; `nodes` are the nodes of the
-/// tree that is read.
-fn compare_arrays(
-    path: &str,
-    (tree, own): (&Tree, &ArrayDesc),
-    read: &ArrayDesc,
-    nodes: &[Option<NodeId>],
-    losses: &mut Losses<'_>,
-) -> Result<()> {
-    let stored = tree.resolve(own)?;
-    if stored.map.is_some() {
-        losses.push(path, LossKind::Scaling, "linear scaling: physical values are written");
-    }
-    if little(stored.dtype) != little(read.dtype) {
-        let reason = format!("Fortran has no {}: written as {}", stored.dtype, read.dtype);
-        losses.push_loss(Loss::new(path, LossKind::Type, reason));
-    }
-    if stored.shape != read.shape {
-        losses.push(path, LossKind::Shape, "elements of zero bytes");
-    }
-    if own.dims != read.dims {
-        losses.push(path, LossKind::Dimensions, "names of dimensions");
-    }
-    let same = |(own, read): (&Coord, &Coord)| match (own, read) {
-        (Coord::Node(own), Coord::Node(read)) => nodes[own.index()] == Some(*read),
-        _ => own == read,
-    };
-    if !own.coords.iter().zip(&read.coords).all(same) {
-        losses.push(path, LossKind::Coordinates, "coordinates");
-    }
-    let mesh = own.semantics().mesh.and_then(|id| nodes[id.index()]);
-    let lost_mesh = own.semantics().mesh.is_some() != mesh.is_some();
-    let mut meaning = own.semantics().clone();
-    meaning.mesh = mesh;
-    if lost_mesh || meaning != *read.semantics() {
-        losses.push(path, LossKind::Meaning, "roles of arrays");
-    }
-    Ok(())
 }
 
 fn little(dtype: DType) -> DType {
@@ -436,14 +382,14 @@ fn push_content<'a>(
 }
 
 /// True if elements of this type are read back as the same type.
-pub(crate) fn is_own_type(dtype: DType) -> bool {
+fn is_own_type(dtype: DType) -> bool {
     matches!(dtype.kind(), Kind::Int | Kind::Float | Kind::Complex)
         && fortran(dtype, None) == (dtype, 1)
         && fortran_type(dtype).is_ok()
 }
 
 /// True if `name` can be the name of a tag without a change.
-pub(crate) fn is_tag_name(name: &str) -> bool {
+fn is_tag_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     // With `qe_syntax` a tag named like a type has data.
     name.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `record` | Fortran records, for any unformatted file |
 //! | `wire` | tags, attributes, types |
-//! | `scalar` `fast_float` `tokens` | numbers as text |
+//! | `scalar` `tokens` | numbers as text |
 //! | `event` | tags and data as events, identical for both forms |
 //! | `index` | [`Index`] of all elements; [`Cursor`], search by the rule of the library |
 //! | `element_data` `text_codec` | type, shape and decoding of the data of an element |
@@ -42,7 +42,6 @@ mod cast;
 mod check;
 mod element_data;
 mod event;
-mod fast_float;
 mod from_tree;
 mod index;
 mod ops;
@@ -60,25 +59,14 @@ mod write;
 
 pub use element_data::ElementData;
 pub use event::{Data, Event, Events, Form, Item};
-pub use index::{Cursor, Element, Index, Markup, Pieces};
+pub use index::{Cursor, Element, Index, Markup};
 pub use ops::{Converted, convert};
 pub use read::File;
 pub use scalar::Style;
 pub use write::{Target, Writer};
 
-use std::path::Path;
-
-use spile_core::Dataset;
-use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Capabilities, Checker, Folder, FolderFormat, Format, FormatInfo, FormatWriter,
-    Grade, Head, Loss, OpenOptions, Parsed, Salvage, Salvager, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::shape::Order;
-use spile_core::sink::Sink;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
 /// The IOTK format.
@@ -117,61 +105,10 @@ impl Format for Iotk {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        let file = File::from_source(source, &options.limits)?;
-        let mut report = Report::default();
-        for diagnostic in &file.index().diagnostics {
-            diagnostic.report(&mut report);
-        }
-        let mut built = to_tree::to_tree(&file)?;
-        semantics::add(&mut built.tree).map_err(|e| e.at(0))?;
-        built.report(|node| built.tree.node(node).path.clone(), &mut report);
-        let (source, summary) = (file.source().clone(), file.summary());
-        let parsed = Parsed::new(source, built.tree).with_summary(summary);
-        Ok(parsed.with_warnings(report.findings).with_native(file))
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().writer(self).checker(self).salvager(self).folder(self)
-    }
-}
-
-impl FolderFormat for Iotk {
-    /// Opens a folder `prefix.save` of Quantum ESPRESSO.
-    fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>> {
-        semantics::qe_save::open(folder, &options.limits)
-    }
-}
-
-impl Checker for Iotk {
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
-    }
-}
-
-impl FormatWriter for Iotk {
-    fn capabilities(&self) -> Option<Capabilities> {
-        Some(Capabilities {
-            rank: write::MAX_RANK,
-            order: Order::F,
-            frames: false,
-            dtype: from_tree::is_own_type,
-            byte: DType::I8,
-            name: from_tree::is_tag_name,
-            adds: &[],
-        })
-    }
-
-    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content, path)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink).map(|()| Vec::new())
-    }
-}
-
-impl Salvager for Iotk {
-    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-        salvage::salvage(source, target, limits)
     }
 }

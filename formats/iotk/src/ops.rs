@@ -8,7 +8,7 @@ use std::io::Write;
 
 use spile_core::Dataset;
 use spile_core::decimal::Wide;
-use spile_core::dtype::Kind;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
@@ -42,8 +42,7 @@ pub fn convert<W: Write>(
     out: W,
     limits: &Limits,
 ) -> Result<Converted> {
-    let form = Form::detect(source)?
-        .ok_or_else(|| Error::not_this_format("iotk-001", "not an IOTK file").at(0))?;
+    let form = Form::detect(source)?;
     let mut converter = Converter {
         source,
         form,
@@ -105,26 +104,23 @@ impl<W: Write> Converter<'_, W> {
     fn convert(&mut self, item: &Item, next: Option<&Item>) -> Result<bool> {
         self.qe_syntax = declared_qe_syntax(&item.event).or(self.qe_syntax);
         match &item.event {
-            Event::Instruction(tag) => self.instruction(tag, item)?,
-            Event::Comment(text) => {
+            Event::Tag(Control::Instruction, tag) => self.instruction(tag, item)?,
+            Event::Tag(Control::Comment, tag) => {
                 self.start()?;
-                let mut escaped = Vec::new();
-                // The library escapes comments again at each conversion.
-                if self.library() {
-                    escape(text, &mut escaped);
-                } else {
-                    escaped.clone_from(text);
-                }
                 let indent = self.indent(item);
-                self.writer.tag(Control::Comment, &escaped, indent)?;
+                let mut escaped = Vec::new();
+                escape(tag.text(), &mut escaped);
+                // The library escapes comments again at each conversion.
+                let text = if self.library() { &escaped } else { tag.text() };
+                self.writer.tag(Control::Comment, text, indent)?;
             }
-            Event::Empty(tag) => {
+            Event::Tag(Control::Empty, tag) => {
                 self.start()?;
                 self.result.elements += 1;
                 let indent = self.indent(item);
                 self.writer.tag(Control::Empty, tag.text(), indent)?;
             }
-            Event::Begin(tag) => {
+            Event::Tag(Control::Begin, tag) => {
                 self.start()?;
                 self.result.elements += 1;
                 if self.open.len() as u64 >= u64::from(self.limits.depth) {
@@ -140,7 +136,7 @@ impl<W: Write> Converter<'_, W> {
                 let indent = self.indent(item);
                 self.writer.begin_at(tag, indent)?;
             }
-            Event::End(tag) => {
+            Event::Tag(Control::End, tag) => {
                 if self.open.pop().is_none_or(|name| name != tag.name()) {
                     let name = tag.name().escape_ascii();
                     let message = format!("</{name}> does not match the open element");
@@ -198,25 +194,34 @@ impl<W: Write> Converter<'_, W> {
         if let Some(("iotk-035", message)) = &known.warning {
             self.result.lost.push(format!("element {}: {message}", tag.name_lossy()));
         }
-        let indent = self.indent(item);
         // With `qe_syntax` a scalar is on the line of its tags.
         let inline = tag.get_raw("type").is_none() && known.array.shape.rank() == 0;
-        match self.target {
-            Target::Text => self.as_text(tag, &known, inline, indent).map_err(in_element),
-            Target::Binary(..) => {
-                self.as_binary(tag, kind, known, data, inline, indent).map_err(in_element)
+        let place = (inline, self.indent(item));
+        let done = match (self.target, self.form) {
+            (Target::Text, _) => self.write_text(tag, &known, place),
+            (Target::Binary(..), Form::Text) => self.text_to_binary(tag, kind, known, data, place),
+            (Target::Binary(output, _), Form::Binary(framing)) => {
+                let same = output.order == framing.order || known.array.dtype.word() == 1;
+                self.begin(tag, place)?;
+                if same { self.copy(data) } else { self.write_array(&known) }
             }
-        }
+        };
+        done.map_err(in_element)
     }
 
-    fn begin(&mut self, tag: &Tag, inline: bool, indent: u32) -> Result<()> {
+    fn begin(&mut self, tag: &Tag, (inline, indent): (bool, u32)) -> Result<()> {
         if inline {
             return self.writer.begin_inline(tag, indent);
         }
         self.writer.begin_at(tag, indent)
     }
 
-    fn as_text(&mut self, tag: &Tag, known: &ElementData, inline: bool, indent: u32) -> Result<()> {
+    fn write_array(&mut self, known: &ElementData) -> Result<()> {
+        let array = self.data.open_array(&known.array)?;
+        self.writer.array(&array, 1)
+    }
+
+    fn write_text(&mut self, tag: &Tag, known: &ElementData, place: (bool, u32)) -> Result<()> {
         let fmt = tag.get_raw("fmt").map(<[u8]>::to_vec);
         let mut new = tag.clone();
         let mut plain = false;
@@ -242,7 +247,7 @@ impl<W: Write> Converter<'_, W> {
                 new = new.with_attribute("spile_kind", &actual.to_string(), "kind");
             }
         }
-        self.begin(&new, inline, indent)?;
+        self.begin(&new, place)?;
         let array = self.data.open_array(&known.array)?;
         if plain {
             return self.writer.fields(&array, columns);
@@ -250,37 +255,16 @@ impl<W: Write> Converter<'_, W> {
         self.writer.array(&array, columns)
     }
 
-    fn as_binary(
-        &mut self,
-        tag: &Tag,
-        kind: Type,
-        known: ElementData,
-        data: &Data,
-        inline: bool,
-        indent: u32,
-    ) -> Result<()> {
-        let Form::Binary(framing) = self.form else {
-            return self.text_to_binary(tag, kind, known, data, inline, indent);
-        };
-        self.begin(tag, inline, indent)?;
-        let Target::Binary(output, _) = self.target else { return Ok(()) };
-        if output.order == framing.order || known.array.dtype.word() == 1 {
-            return self.copy(data);
-        }
-        let array = self.data.open_array(&known.array)?;
-        self.writer.array(&array, 1)
-    }
-
     /// Copies a record unchanged.
     fn copy(&mut self, data: &Data) -> Result<()> {
-        self.writer.begin_data(data.parts.len())?;
+        self.writer.begin_data(data.extents.len())?;
         let mut buffer = vec![0; 64 << 10];
-        for part in data.parts.iter() {
+        for part in data.extents.parts() {
             let (mut at, end) = (part.offset, part.offset + part.len);
             while at < end {
                 let piece = &mut buffer[..(end - at).min(64 << 10) as usize];
                 self.source.read_exact_at(at, piece)?;
-                self.writer.raw_bytes(piece)?;
+                self.writer.data_bytes(DType::U8, piece)?;
                 at += piece.len() as u64;
             }
         }
@@ -293,8 +277,7 @@ impl<W: Write> Converter<'_, W> {
         kind: Type,
         mut known: ElementData,
         data: &Data,
-        inline: bool,
-        indent: u32,
+        place: (bool, u32),
     ) -> Result<()> {
         let mut new = tag.without_attribute("spile_kind");
         if !self.library() {
@@ -321,11 +304,10 @@ impl<W: Write> Converter<'_, W> {
         } else if !numeric && tag.get_raw("type").is_some() && tag.get_u64("len").is_none() {
             new = new.with_attribute("len", &known.array.dtype.size().to_string(), "size");
         }
-        self.begin(&new, inline, indent)?;
+        self.begin(&new, place)?;
         let dtype = known.array.dtype;
         let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.get_raw("fmt").is_none()) else {
-            let array = self.data.open_array(&known.array)?;
-            return self.writer.array(&array, 1);
+            return self.write_array(&known);
         };
         let total = known.array.shape.bytes(dtype.size())?;
         self.writer.begin_data(total)?;
@@ -355,19 +337,19 @@ impl<W: Write> Converter<'_, W> {
     fn untyped(&mut self, data: &Data) -> Result<()> {
         self.start()?;
         if self.open.is_empty() {
-            let message = format!("data outside of all elements at byte {}", data.parts.offset());
+            let message = format!("data outside of all elements at byte {}", data.offset());
             self.result.lost.push(message);
             return Ok(());
         }
         // The length without escapes is known only after decoding.
-        self.limits.allow(data.parts.len(), "text in an element without a type")?;
+        self.limits.allow(data.extents.len(), "text in an element without a type")?;
         let none = Tag::default();
         let known = describe_data(&none, None, data, self.form, self.source, self.limits)?;
         let array = self.data.open_array(&known.array)?;
         let text = array.read_bytes(&Selection::all(), Axes::Stored)?;
         let blank = text.trim_ascii().is_empty();
         if blank && self.target == Target::Text {
-            self.result.lost.push(format!("blanks at byte {}", data.parts.offset()));
+            self.result.lost.push(format!("blanks at byte {}", data.offset()));
         }
         self.writer.untyped_text(&text)
     }

@@ -5,23 +5,16 @@ mod values;
 use std::path::{Path, PathBuf};
 
 use spile_core::Dataset;
-use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, Region};
-use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::Array;
-use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{Attrs, Tree, Value};
+use spile_core::tree::Tree;
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index};
-use crate::record::{Framing, Parts, Record, Records};
-use crate::regions;
-use crate::semantics;
-use crate::wire::Type;
+use crate::record::{Framing, Record, Records};
 
 /// An open file. Opening reads all tags; data are read on request.
 pub struct File {
@@ -43,7 +36,7 @@ impl File {
 
     /// Opens the file in `source`. Fails with iotk-001 if it has neither records nor tags.
     pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
-        let form = form_of(&source)?;
+        let form = Form::detect(&source)?;
         if let Form::Binary(framing) = form
             && !has_tags(&source, framing, limits)?
         {
@@ -158,79 +151,4 @@ fn has_tags(source: &Source, framing: Framing, limits: &Limits) -> Result<bool> 
         }
     }
     Ok(false)
-}
-
-/// An array of the stored bytes.
-pub(crate) fn bytes_of(parts: &Parts) -> Result<ArrayDesc> {
-    let layout = Layout::Plain { extents: parts.extents()?, order: Order::C };
-    Ok(ArrayDesc::new(DType::opaque(1), Shape::new([parts.len()]), layout))
-}
-
-/// The form of a file. Fails with iotk-001 if it is not an IOTK file.
-fn form_of(source: &Source) -> Result<Form> {
-    Form::detect(source)?.ok_or_else(|| {
-        let message = "expected text that begins with a tag or Fortran records";
-        Error::not_this_format("iotk-001", message).at(0)
-    })
-}
-
-impl File {
-    /// Key facts about the file.
-    pub(crate) fn summary(&self) -> Attrs {
-        let form = match self.form {
-            Form::Text => "text".to_string(),
-            Form::Binary(framing) => {
-                format!("binary, {}-byte markers, {:?}-endian", framing.marker, framing.order)
-                    .to_lowercase()
-            }
-        };
-        let mut rows = Attrs::from([("form", form.into())]);
-        for name in ["version", "file_version"] {
-            rows.extend(self.index.head(name).map(|v| (name.replace('_', " "), Value::Text(v))));
-        }
-        if self.index.qe_syntax() {
-            rows.push("syntax", "qe_syntax");
-        }
-        if let [root] = self.index.roots() {
-            rows.push("root", self.index.elements()[*root].tag.name_lossy());
-        }
-        if self.raw.is_empty() {
-            rows.push("elements", self.index.elements().len() as u64);
-        } else {
-            rows.push("records without tags", self.raw.len() as u64);
-        }
-        let is_link = |element: &&Element| element.tag.get_raw("iotk_link").is_some();
-        let links = self.index.elements().iter().filter(is_link).count() as u64;
-        if links > 0 {
-            rows.push("links", links);
-        }
-        rows.extend(semantics::summary(self));
-        rows
-    }
-}
-
-impl Native for File {
-    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        regions::regions(self, each)
-    }
-
-    /// The stored data: bytes of records in the byte order of the file, or characters.
-    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for (id, element) in self.index.elements().iter().enumerate() {
-            for data in element.data.iter() {
-                each(Object {
-                    path: self.index.path(id),
-                    id: None,
-                    frame: None,
-                    kind: element.kind.map_or("text", Type::name).to_string(),
-                    array: bytes_of(&data.parts)?,
-                })?;
-            }
-        }
-        for (k, record) in self.raw.iter().enumerate() {
-            let (path, kind) = (format!("record.{}", k + 1), "record".to_string());
-            each(Object { path, id: None, frame: None, kind, array: bytes_of(&record.parts)? })?;
-        }
-        Ok(())
-    }
 }

@@ -119,81 +119,13 @@ impl Framing {
     }
 }
 
-/// Byte ranges of the file that form one sequence. A single one is stored without an allocation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts {
-    first: Extent,
-    rest: Vec<Extent>,
-}
-
-impl Parts {
-    /// One range.
-    pub fn one(offset: u64, len: u64) -> Self {
-        Self { first: Extent { offset, len }, rest: Vec::new() }
-    }
-
-    /// Adds a range at the end.
-    pub fn push(&mut self, offset: u64, len: u64) {
-        self.rest.push(Extent { offset, len });
-    }
-
-    /// The ranges.
-    pub fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
-        std::iter::once(self.first).chain(self.rest.iter().copied())
-    }
-
-    /// Number of ranges.
-    pub fn count(&self) -> usize {
-        1 + self.rest.len()
-    }
-
-    /// Total number of bytes.
-    pub fn len(&self) -> u64 {
-        self.iter().fold(0, |sum, part| sum.saturating_add(part.len))
-    }
-
-    /// True if there are no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Offset of the first byte.
-    pub fn offset(&self) -> u64 {
-        self.first.offset
-    }
-
-    /// The ranges as [`Extents`].
-    pub fn extents(&self) -> Result<Extents> {
-        if self.rest.is_empty() {
-            return Ok(Extents::one(self.first.offset, self.first.len));
-        }
-        Extents::several(self.iter().collect())
-    }
-
-    /// The ranges without the first `n` bytes.
-    pub fn skip(&self, mut n: u64) -> Self {
-        let mut left = self.iter().map(|part| {
-            let cut = n.min(part.len);
-            n -= cut;
-            Extent { offset: part.offset + cut, len: part.len - cut }
-        });
-        let first = left.next().unwrap_or(self.first);
-        let rest: Vec<Extent> = left.collect();
-        // An empty first range is dropped.
-        match rest.split_first() {
-            Some((next, rest)) if first.len == 0 => Self { first: *next, rest: rest.to_vec() },
-            _ => Self { first, rest },
-        }
-    }
-}
-
 /// The location of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Offset of the first marker.
     pub offset: u64,
     /// The bytes between the markers; several ranges if there are sub-records.
-    pub parts: Parts,
+    pub content: Extents,
     /// Offset after the last marker.
     pub end: u64,
 }
@@ -235,7 +167,7 @@ impl Records {
         if at >= self.window.len() {
             return Ok(None);
         }
-        let mut parts: Option<Parts> = None;
+        let mut parts: Vec<Extent> = Vec::new();
         loop {
             let in_record = |e: Error| e.in_object(format!("record at byte {offset}"));
             let lead = self.marker(at).map_err(in_record)?;
@@ -251,33 +183,28 @@ impl Records {
             };
             let trail = self.marker(end).map_err(in_record)?;
             // The second marker is negative if a sub-record precedes.
-            let expected = if parts.is_some() { -(len as i64) } else { len as i64 };
+            let expected = if parts.is_empty() { len as i64 } else { -(len as i64) };
             if trail != expected {
                 let message =
                     format!("expected {expected} in the trailing record marker, found {trail}");
                 return Err(Error::malformed("iotk-004", message).at(end));
             }
-            match &mut parts {
-                Some(parts) => {
-                    parts.push(data, len);
-                    let table = (parts.count() * size_of::<Extent>()) as u64;
-                    self.limits.allow(table, "the list of sub-records").map_err(in_record)?;
-                }
-                None => parts = Some(Parts::one(data, len)),
-            }
+            parts.push(Extent { offset: data, len });
+            let table = size_of_val(&*parts) as u64;
+            self.limits.allow(table, "the list of sub-records").map_err(in_record)?;
             at = end + self.framing.marker;
             if lead >= 0 {
                 break;
             }
         }
         self.at = at;
-        Ok(parts.map(|parts| Record { offset, parts, end: at }))
+        Ok(Some(Record { offset, content: Extents::several(parts)?, end: at }))
     }
 
     /// Reads the first `len` bytes of a record into `out`, or all if it is shorter.
     pub fn beginning(&mut self, record: &Record, len: usize, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        for part in record.parts.iter() {
+        for part in record.content.parts() {
             let mut left = (part.len.min((len - out.len()) as u64)) as usize;
             let mut at = part.offset;
             while left > 0 {
@@ -382,9 +309,7 @@ mod tests {
                 let mut back = Vec::new();
                 reader.beginning(&found, record.len(), &mut back).unwrap();
                 prop_assert_eq!(&back, record);
-                prop_assert_eq!(found.parts.len(), record.len() as u64);
-                let cut = found.parts.skip(7);
-                prop_assert_eq!(cut.len(), (record.len() as u64).saturating_sub(7));
+                prop_assert_eq!(found.content.len(), record.len() as u64);
             }
             prop_assert_eq!(reader.next().unwrap(), None);
         }

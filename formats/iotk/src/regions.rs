@@ -6,7 +6,7 @@ use spile_core::format::{Region, RegionKind};
 use crate::event::text::BYTE_ORDER_MARK;
 use crate::event::{Event, Form, Item};
 use crate::read::File;
-use crate::wire::Tag;
+use crate::wire::{Control, Tag};
 
 /// Bytes between tags that are examined to see whether they are blanks.
 const BETWEEN: u64 = 4 << 10;
@@ -79,22 +79,25 @@ fn title(tag: &Tag) -> String {
 }
 
 fn region(item: &Item, element: &mut String) -> Region {
-    let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let (kind, name, value) = match &item.event {
-        Event::Begin(tag) => {
-            *element = title(tag);
-            (RegionKind::Header, format!("begin {element}"), text(tag.text()))
-        }
-        Event::End(tag) => (RegionKind::Header, format!("end {}", title(tag)), String::new()),
-        Event::Empty(tag) => {
-            (RegionKind::Header, format!("empty {}", title(tag)), text(tag.text()))
-        }
-        Event::Comment(comment) => (RegionKind::Text, "comment".to_string(), text(comment)),
-        Event::Instruction(tag) => {
-            (RegionKind::Header, "processing instruction".to_string(), text(tag.text()))
+        Event::Tag(control, tag) => {
+            let name = match control {
+                Control::Begin => {
+                    *element = title(tag);
+                    format!("begin {element}")
+                }
+                Control::End => format!("end {}", title(tag)),
+                Control::Empty => format!("empty {}", title(tag)),
+                Control::Comment => "comment".to_string(),
+                Control::Instruction => "processing instruction".to_string(),
+            };
+            let comment = *control == Control::Comment;
+            let kind = if comment { RegionKind::Text } else { RegionKind::Header };
+            let text = if *control == Control::End { b"" } else { tag.text() };
+            (kind, name, String::from_utf8_lossy(text).into_owned())
         }
         Event::Data(data) => {
-            let parts = match data.parts.count() {
+            let parts = match data.extents.parts().len() {
                 1 => String::new(),
                 n => format!("{n} parts"),
             };

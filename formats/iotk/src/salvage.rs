@@ -7,13 +7,14 @@ use std::io::Write as _;
 
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::Salvage;
+use spile_core::format::{Salvage, Salvager};
 use spile_core::limits::Limits;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
 use self::resync::{Survey, survey};
+use crate::Iotk;
 use crate::element_data::{ElementData, describe_data};
 use crate::event::Form;
 use crate::index::Index;
@@ -22,61 +23,64 @@ use crate::scalar::Style;
 use crate::wire::Tag;
 use crate::write::{Target, Writer};
 
-pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-    let form = Form::detect(source)?
-        .ok_or_else(|| Error::not_this_format("iotk-001", "expected a tag, found none").at(0))?;
-    let Survey { index, gaps, closed, error } = survey(source, form, limits)?;
-    if index.elements().is_empty() {
-        let nothing = || Error::malformed("iotk-019", "no element can be recovered").at(0);
-        return Err(error.unwrap_or_else(nothing));
-    }
-    let bytes = Dataset::new(source.clone(), Tree::new(limits));
-    let mut saved = Salvage::default();
-    let mut holes: Vec<Hole> = Vec::new();
-    for gap in gaps {
-        saved.lost.extend(gap.torn.map(|id| index.path(id)));
-        saved.lost.extend(gap.close.iter().map(|id| format!("the rest of {}", index.path(*id))));
-        if gap.to > gap.from {
-            let inside = gap.inside.map(|id| format!(" in {}", index.path(id)));
-            let inside = inside.unwrap_or_default();
-            saved.lost.push(format!("bytes {} to {}{inside}", gap.from, gap.to - 1));
+impl Salvager for Iotk {
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        let form = Form::detect(source)?;
+        let Survey { index, gaps, closed, error } = survey(source, form, limits)?;
+        if index.elements().is_empty() {
+            let nothing = || Error::malformed("iotk-019", "no element can be recovered").at(0);
+            return Err(error.unwrap_or_else(nothing));
         }
-        holes.push(Hole { from: gap.from, to: gap.to, close: gap.close });
-    }
-    let damaged = holes.len();
-    for (id, element) in index.elements().iter().enumerate() {
-        let before = holes[..damaged].partition_point(|hole| hole.from <= element.offset);
-        if holes[..before].last().is_some_and(|hole| element.offset < hole.to) {
-            continue;
-        }
-        let Some(data) = element.data.first() else { continue };
-        let readable = describe_data(&element.tag, element.kind, data, form, source, limits)
-            .and_then(ElementData::checked)
-            .and_then(|known| bytes.open_array(&known.array).map(drop));
-        match readable {
-            Ok(()) => saved.kept.push(index.path(id)),
-            Err(_) if closed.contains(&id) => {
-                saved.lost.push(format!("data of {}", index.path(id)));
+        let bytes = Dataset::new(source.clone(), Tree::new(limits));
+        let mut saved = Salvage::default();
+        let mut holes: Vec<Hole> = Vec::new();
+        for gap in gaps {
+            saved.lost.extend(gap.torn.map(|id| index.path(id)));
+            saved
+                .lost
+                .extend(gap.close.iter().map(|id| format!("the rest of {}", index.path(*id))));
+            if gap.to > gap.from {
+                let inside = gap.inside.map(|id| format!(" in {}", index.path(id)));
+                let inside = inside.unwrap_or_default();
+                saved.lost.push(format!("bytes {} to {}{inside}", gap.from, gap.to - 1));
             }
-            Err(_) => {
-                saved.lost.push(index.path(id));
-                holes.push(Hole { from: element.offset, to: element.end, close: Vec::new() });
+            holes.push(Hole { from: gap.from, to: gap.to, close: gap.close });
+        }
+        let damaged = holes.len();
+        for (id, element) in index.elements().iter().enumerate() {
+            let before = holes[..damaged].partition_point(|hole| hole.from <= element.offset);
+            if holes[..before].last().is_some_and(|hole| element.offset < hole.to) {
+                continue;
+            }
+            let Some(data) = element.data.first() else { continue };
+            let readable = describe_data(&element.tag, element.kind, data, form, source, limits)
+                .and_then(ElementData::checked)
+                .and_then(|known| bytes.open_array(&known.array).map(drop));
+            match readable {
+                Ok(()) => saved.kept.push(index.path(id)),
+                Err(_) if closed.contains(&id) => {
+                    saved.lost.push(format!("data of {}", index.path(id)));
+                }
+                Err(_) => {
+                    saved.lost.push(index.path(id));
+                    holes.push(Hole { from: element.offset, to: element.end, close: Vec::new() });
+                }
             }
         }
-    }
-    holes.sort_by_key(|hole| hole.from);
-    let mut at = 0;
-    for hole in holes {
-        // This hole is inside the previous one.
-        if hole.from < at {
-            continue;
+        holes.sort_by_key(|hole| hole.from);
+        let mut at = 0;
+        for hole in holes {
+            // This hole is inside the previous one.
+            if hole.from < at {
+                continue;
+            }
+            target.copy_from(source, at, hole.from - at)?;
+            at = hole.to;
+            close(&index, &hole.close, form, target)?;
         }
-        target.copy_from(source, at, hole.from - at)?;
-        at = hole.to;
-        close(&index, &hole.close, form, target)?;
+        target.copy_from(source, at, source.len().saturating_sub(at))?;
+        Ok(saved)
     }
-    target.copy_from(source, at, source.len().saturating_sub(at))?;
-    Ok(saved)
 }
 
 /// Bytes that are not copied, and the elements to close there, innermost first.

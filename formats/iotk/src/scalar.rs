@@ -4,6 +4,8 @@
 //! an extended notation: `NaN_7ff8000000000001` has the bits of a NaN, `T_ffffffff` those of a logical
 //! that is neither 0 nor 1.
 
+use std::str::FromStr;
+
 use spile_core::decimal::{Value, Wide};
 use spile_core::dtype::{DType, Kind};
 
@@ -76,26 +78,16 @@ impl Scalar {
                 Some(())
             }
             Self::F32 => {
-                let value: f32 = text.parse().ok().or_else(|| match nan_bits(text) {
-                    Some(bits) => Some(f32::from_bits(u32::try_from(bits).ok()?)),
-                    None => fortran(text)?.parse().ok(),
-                })?;
-                if value.is_infinite() && has_digits(text) {
-                    return None;
-                }
-                out.extend_from_slice(&f32::to_le_bytes(value));
-                Some(())
+                let from_bits = |bits| u32::try_from(bits).ok().map(f32::from_bits);
+                let value = parse_real(text, from_bits)?;
+                let overflow = value.is_infinite() && has_digits(text);
+                (!overflow).then(|| out.extend_from_slice(&value.to_le_bytes()))
             }
             Self::F64 => {
-                let value: f64 = text.parse().ok().or_else(|| match nan_bits(text) {
-                    Some(bits) => Some(f64::from_bits(u64::try_from(bits).ok()?)),
-                    None => fortran(text)?.parse().ok(),
-                })?;
-                if value.is_infinite() && has_digits(text) {
-                    return None;
-                }
-                out.extend_from_slice(&f64::to_le_bytes(value));
-                Some(())
+                let from_bits = |bits| u64::try_from(bits).ok().map(f64::from_bits);
+                let value = parse_real(text, from_bits)?;
+                let overflow = value.is_infinite() && has_digits(text);
+                (!overflow).then(|| out.extend_from_slice(&value.to_le_bytes()))
             }
             Self::Wide(kind) => {
                 let bits = nan_bits(text).or_else(|| parse_wide(kind, text))?;
@@ -287,6 +279,14 @@ fn parse_wide(kind: Wide, text: &str) -> Option<u128> {
     (!matches!(kind.decode(bits), Value::Infinite(_))).then_some(bits)
 }
 
+/// Parses a number in the notation of Rust or Fortran, or the bits of a NaN.
+fn parse_real<T: FromStr>(text: &str, from_bits: impl Fn(u128) -> Option<T>) -> Option<T> {
+    text.parse().ok().or_else(|| match nan_bits(text) {
+        Some(bits) => from_bits(bits),
+        None => fortran(text)?.parse().ok(),
+    })
+}
+
 /// True if an infinite result is an overflow and not the word `Infinity`.
 fn has_digits(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit())
@@ -310,7 +310,7 @@ fn fortran(text: &str) -> Option<String> {
 }
 
 /// Appends an integer of `size` bytes, if it fits.
-pub(crate) fn put_integer(value: i64, size: usize, out: &mut Vec<u8>) -> Option<()> {
+fn put_integer(value: i64, size: usize, out: &mut Vec<u8>) -> Option<()> {
     let spare = 64 - 8 * size as u32;
     // The omitted bytes must be the sign extension.
     (value << spare >> spare == value).then(|| out.extend_from_slice(&value.to_le_bytes()[..size]))

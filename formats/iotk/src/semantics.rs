@@ -11,7 +11,7 @@ use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout};
 use spile_core::metadata;
-use spile_core::semantics::{Centring, Role, Semantics};
+use spile_core::semantics::{Centring, Quantity, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree, Value};
 
@@ -69,7 +69,26 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
     if with_radial_mesh {
         add_radial_mesh(tree)?;
     }
+    place_densities(tree);
     Ok(())
+}
+
+/// Makes the cell the mesh of the densities, whose coordinates are fractions of its vectors.
+fn place_densities(tree: &mut Tree) {
+    let is_role = |desc: &ArrayDesc, role| desc.semantics().role == role;
+    let cells: Vec<NodeId> =
+        tree.arrays().filter(|(_, _, desc)| is_role(desc, Role::Cell)).map(|(id, ..)| id).collect();
+    let [cell] = cells[..] else { return };
+    let densities: Vec<NodeId> = tree
+        .arrays()
+        .filter(|(_, _, desc)| is_role(desc, Role::Field) && desc.dims == ["a1", "a2", "a3"])
+        .map(|(id, ..)| id)
+        .collect();
+    for id in densities {
+        if let Some(desc) = &mut tree.node_mut(id).array {
+            desc.semantics_mut().mesh = Some(cell);
+        }
+    }
 }
 
 /// Adds the density on its grid. Coordinates are fractions of the lattice vectors: a grid point is at
@@ -134,6 +153,7 @@ fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
     };
     let mut meaning = Semantics::role(Role::Points);
     meaning.point_set = Some(ATOMS.into());
+    meaning.quantity = Some(Quantity::Position);
     let layout = Layout::Inline(positions.into(), Order::C);
     let mut desc = ArrayDesc::new(DType::F64, Shape::new([atoms, 3]), layout);
     desc.dims[1] = "component".into();
@@ -154,7 +174,7 @@ fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
         return Ok(());
     }
     let layout = Layout::Inline(names.into(), Order::C);
-    meaning.mesh = Some(positions);
+    (meaning.mesh, meaning.quantity) = (Some(positions), Some(Quantity::Species));
     add(tree, "species", ArrayDesc::new(DType::text(len), Shape::new([atoms]), layout), meaning)?;
     Ok(())
 }
@@ -437,27 +457,24 @@ pub(crate) fn summary(file: &File) -> Attrs {
             inside.find(|element| element.tag.name() == name.as_bytes())
         })
     };
+    let text = |path: &str, key: &str| child(path).and_then(|element| element.tag.get_text(key));
     let name = root.tag.name_lossy();
     let mut rows = Attrs::new();
     let mut add_row = |what: &str, value: String| rows.push(what, value);
-    let info = child("INFO");
-    let get = |key: &str| info.and_then(|e| e.tag.get_text(key)).unwrap_or_else(|| "?".into());
+    let get = |key: &str| text("INFO", key).unwrap_or_else(|| "?".into());
     if name == "UPF" {
         add_row("holds", "pseudopotential".into());
-        let header = child("PP_HEADER");
-        let value = |key: &str| header.and_then(|e| e.tag.get_text(key));
         for (what, key) in
             [("element", "element"), ("valence", "z_valence"), ("functional", "functional")]
         {
-            if let Some(value) = value(key) {
+            if let Some(value) = text("PP_HEADER", key) {
                 add_row(what, value.trim().to_string());
             }
         }
-    } else if let Some(creator) = child("HEADER/CREATOR") {
-        let tag = &creator.tag;
-        let text = |key: &str| tag.get_text(key).unwrap_or_default();
+    } else if child("HEADER/CREATOR").is_some() {
+        let creator = |key: &str| text("HEADER/CREATOR", key).unwrap_or_default();
         add_row("holds", "description of a calculation".into());
-        add_row("program", format!("{} {}", text("NAME"), text("VERSION")));
+        add_row("program", format!("{} {}", creator("NAME"), creator("VERSION")));
         for (what, path) in [
             ("k-points", "BRILLOUIN_ZONE/NUMBER_OF_K-POINTS"),
             ("bands", "BAND_STRUCTURE_INFO/NUMBER_OF_BANDS"),
@@ -469,20 +486,17 @@ pub(crate) fn summary(file: &File) -> Attrs {
                 add_row(what, value.to_string());
             }
         }
-    } else if let Some(density) = child("CHARGE-DENSITY/INFO") {
-        let tag = &density.tag;
-        let n = |key: &str| tag.get_text(key).unwrap_or_else(|| "?".into());
+    } else if child("CHARGE-DENSITY/INFO").is_some() {
+        let n = |key: &str| text("CHARGE-DENSITY/INFO", key).unwrap_or_else(|| "?".into());
         add_row("holds", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
-    } else if info.is_some_and(|e| e.tag.get_raw("igwx").is_some()) {
+    } else if text("INFO", "igwx").is_some() {
         let (bands, waves) = (get("nbnd"), get("igwx"));
         add_row("holds", format!("wavefunctions, {bands} bands of {waves} plane waves"));
-        add_row(
-            "k-point",
-            format!("{} of {}, spin {} of {}", get("ik"), get("nk"), get("ispin"), get("nspin")),
-        );
+        let (point, spin) = ((get("ik"), get("nk")), (get("ispin"), get("nspin")));
+        add_row("k-point", format!("{} of {}, spin {} of {}", point.0, point.1, spin.0, spin.1));
     } else if child("EIGENVALUES").is_some() {
         add_row("holds", format!("eigenvalues, {} bands, k-point {}", get("nbnd"), get("ik")));
-        if let Some(units) = child("UNITS_FOR_ENERGIES").and_then(|e| e.tag.get_text("UNITS")) {
+        if let Some(units) = text("UNITS_FOR_ENERGIES", "UNITS") {
             add_row("units", units);
         }
     } else if name == "G-VECTORS" {

@@ -128,7 +128,7 @@ pub(crate) fn stream_numbers(
     limits: &Limits,
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let (base, parts) = (data.parts.offset(), data.parts.count());
+    let (base, parts) = (data.offset(), data.extents.parts().len());
     let numbers = Numbers { scalar, width: None, base, parts };
     let (mut at, mut done) = (0, 0);
     stream_tokens(source, data, limits, &mut |text| {
@@ -159,7 +159,7 @@ pub(crate) fn stream_tokens(
     // The rest of the limit is for the parsed numbers.
     let block = ((PIECE * PIECES / 4) as u64).min(limits.memory / 8).max(4 << 10);
     // A comment does not separate tokens.
-    for part in data.parts.iter() {
+    for part in data.extents.parts() {
         let (mut from, end) = (part.offset, part.offset + part.len);
         while from < end {
             let len = (end - from).min(block);

@@ -2,16 +2,22 @@
 
 use std::collections::HashMap;
 
+use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region};
 use spile_core::layout::ArrayDesc;
 use spile_core::report::{Finding, Report};
 use spile_core::shape::Shape;
+use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 
-use crate::element_data::describe_data;
-use crate::index::{Diagnostic, Index};
-use crate::read::{File, bytes_of};
+use crate::element_data::{describe_data, stored_bytes};
+use crate::event::Form;
+use crate::index::{Element, Index};
+use crate::read::File;
+use crate::regions;
+use crate::semantics;
 use crate::wire::{Control, Tag, Type, unescape, write_attribute};
 use crate::write::tag_text::format_value;
 
@@ -57,20 +63,33 @@ pub(crate) const HEAD: [&str; 4] = ["version", FILE_VERSION, "binary", "qe_synta
 /// An attribute with more numbers than this stays text.
 const MAX_LIST: usize = 64;
 
+/// Opens the file in `source`. Data that do not match their tags are warnings.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let file = File::from_source(source, &options.limits)?;
+    let mut report = file.index().report.clone();
+    let mut built = to_tree(&file)?;
+    semantics::add(&mut built.tree).map_err(|e| e.at(0))?;
+    built.report(|node| built.tree.node(node).path.clone(), &mut report);
+    let parsed = Parsed::new(file.source().clone(), built.tree).with_summary(summary(&file));
+    Ok(parsed.with_warnings(report.findings).with_native(file))
+}
+
 /// The tree of a file, without the arrays and meaning that [`crate::semantics`] adds.
 pub(crate) struct FileTree {
     pub(crate) tree: Tree,
     /// The node of each element.
     pub(crate) nodes: Vec<NodeId>,
     /// Data that do not match their tags, and their nodes.
-    pub(crate) mismatches: Vec<(NodeId, Diagnostic)>,
+    pub(crate) mismatches: Vec<(NodeId, Finding)>,
 }
 
 impl FileTree {
     /// Adds what does not match to `report`; `path` gives the path of a node.
     pub(crate) fn report(&self, path: impl Fn(NodeId) -> String, report: &mut Report) {
-        for (node, diagnostic) in &self.mismatches {
-            diagnostic.report(report).in_object(path(*node));
+        for (node, finding) in &self.mismatches {
+            let mut finding = finding.clone();
+            finding.in_object(path(*node));
+            report.findings.push(finding);
         }
     }
 }
@@ -79,7 +98,8 @@ impl FileTree {
 pub(crate) fn to_tree(file: &File) -> Result<FileTree> {
     let mut tree = Tree::new(file.limits());
     for (k, record) in file.raw_records().iter().enumerate() {
-        let added = tree.add_array(ROOT, &format!("record.{}", k + 1), bytes_of(&record.parts)?);
+        let added =
+            tree.add_array(ROOT, &format!("record.{}", k + 1), stored_bytes(&record.content));
         added.map_err(|e| e.at(record.offset))?;
     }
     let index = file.index();
@@ -146,7 +166,8 @@ impl Builder<'_> {
         if data.fault.is_none() {
             restore_opaque(&with_data.tag, &mut data.array);
         }
-        let mismatches = Diagnostic::of_data(&data, with_data.offset);
+        let mut mismatches = Report::default();
+        data.report(with_data.offset, &mut mismatches);
         let (node, array);
         if leaf {
             array = tree.add_array(parent, &name, data.array)?;
@@ -163,8 +184,8 @@ impl Builder<'_> {
                 tree.add_array(node, "text", piece.array)?;
             }
         }
-        for mismatch in mismatches {
-            let size = size_of::<Finding>() + size_of::<(NodeId, Diagnostic)>();
+        for mismatch in mismatches.findings {
+            let size = size_of::<Finding>() + size_of::<(NodeId, Finding)>();
             tree.charge((size + 2 * mismatch.message.len()) as u64, "findings")?;
             self.built.mismatches.push((array, mismatch));
         }
@@ -308,4 +329,70 @@ fn parse_number(word: &str) -> Option<Value> {
         return (number.to_string() == word).then_some(Value::Int(number));
     }
     word.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float)
+}
+
+/// Key facts about the file.
+fn summary(file: &File) -> Attrs {
+    let index = file.index();
+    let form = match file.form() {
+        Form::Text => "text".to_string(),
+        Form::Binary(framing) => {
+            format!("binary, {}-byte markers, {:?}-endian", framing.marker, framing.order)
+                .to_lowercase()
+        }
+    };
+    let mut rows = Attrs::from([("form", form.into())]);
+    for name in ["version", "file_version"] {
+        rows.extend(index.head(name).map(|v| (name.replace('_', " "), Value::Text(v))));
+    }
+    if index.qe_syntax() {
+        rows.push("syntax", "qe_syntax");
+    }
+    if let [root] = index.roots() {
+        rows.push("root", index.elements()[*root].tag.name_lossy());
+    }
+    if file.raw_records().is_empty() {
+        rows.push("elements", index.elements().len() as u64);
+    } else {
+        rows.push("records without tags", file.raw_records().len() as u64);
+    }
+    let is_link = |element: &&Element| element.tag.get_raw("iotk_link").is_some();
+    let links = index.elements().iter().filter(is_link).count() as u64;
+    if links > 0 {
+        rows.push("links", links);
+    }
+    rows.extend(semantics::summary(file));
+    rows
+}
+
+impl Native for File {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        regions::regions(self, each)
+    }
+
+    /// The stored data: bytes of records in the byte order of the file, or characters.
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (id, element) in self.index().elements().iter().enumerate() {
+            for data in &element.data {
+                each(Object {
+                    path: self.index().path(id),
+                    id: None,
+                    frame: None,
+                    kind: element.kind.map_or("text", Type::name).to_string(),
+                    array: stored_bytes(&data.extents),
+                })?;
+            }
+        }
+        for (k, record) in self.raw_records().iter().enumerate() {
+            let (path, kind) = (format!("record.{}", k + 1), "record".to_string());
+            each(Object {
+                path,
+                id: None,
+                frame: None,
+                kind,
+                array: stored_bytes(&record.content),
+            })?;
+        }
+        Ok(())
+    }
 }

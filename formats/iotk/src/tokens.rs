@@ -6,24 +6,12 @@
 use spile_core::decimal::Wide;
 use spile_core::error::Error;
 
-use crate::fast_float;
-use crate::scalar::{Scalar, put_integer};
+use crate::scalar::Scalar;
 
-/// Bytes that can be part of a token. The asterisk is one, because it is in repeat counts and in
-/// `***`, which Fortran prints for numbers that do not fit.
-static PART: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let c = byte as u8;
-        table[byte] = c.is_ascii_alphanumeric() || matches!(c, b'_' | b'+' | b'-' | b'.' | b'*');
-        byte += 1;
-    }
-    table
-};
-
+/// True for bytes that can be part of a token. The asterisk is one, because it is in repeat counts and
+/// in `***`, which Fortran prints for numbers that do not fit.
 fn is_part(byte: u8) -> bool {
-    PART[usize::from(byte)]
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'-' | b'.' | b'*')
 }
 
 /// The tokens of `text` and their byte positions.
@@ -44,44 +32,23 @@ pub(crate) fn last_token_start(text: &[u8]) -> usize {
 
 /// Appends all numbers of `text` as little-endian bytes. The error has the position in the text.
 pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Result<(), BadToken> {
-    match scalar {
-        Scalar::F64 => parse_tokens(scalar, text, out, |text, out| {
-            let (value, len) = fast_float::read(text)?;
-            out.extend_from_slice(&value.to_le_bytes());
-            Some(len)
-        }),
-        Scalar::Int(size) => parse_tokens(scalar, text, out, |text, out| {
-            let (value, len) = fast_float::read_integer(text)?;
-            put_integer(value, size, out).map(|()| len)
-        }),
-        _ => parse_tokens(scalar, text, out, |_, _| None),
-    }
-}
-
-/// Parses tokens with `quick`, which returns the length of a plain number; others are parsed with
-/// [`Scalar::parse`].
-fn parse_tokens(
-    scalar: Scalar,
-    text: &[u8],
-    out: &mut Vec<u8>,
-    quick: impl Fn(&[u8], &mut Vec<u8>) -> Option<usize>,
-) -> Result<(), BadToken> {
-    let ends = |at: usize| text.get(at).is_none_or(|b| !is_part(*b));
     let mut at = 0;
     while at < text.len() {
         if !is_part(text[at]) {
             at += 1;
             continue;
         }
-        let before = out.len();
-        if let Some(len) = quick(&text[at..], out) {
-            if ends(at + len) {
-                at += len;
-                continue;
-            }
-            out.truncate(before);
-        }
         let rest = &text[at..];
+        // Most numbers are plain decimals; other notations are left to the general parser.
+        if scalar == Scalar::F64
+            && let Ok((value, len)) = fast_float2::parse_partial::<f64, _>(rest)
+            && value.is_finite()
+            && rest.get(len).is_none_or(|b| !is_part(*b))
+        {
+            out.extend_from_slice(&value.to_le_bytes());
+            at += len;
+            continue;
+        }
         let token = &rest[..rest.iter().position(|b| !is_part(*b)).unwrap_or(rest.len())];
         let shown = || token[..token.len().min(40)].escape_ascii().to_string();
         scalar.parse(token, out).ok_or_else(|| BadToken { at, token: shown() })?;
@@ -117,5 +84,69 @@ impl BadToken {
             return error.hint("IOTK has no repeat counts");
         }
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn agrees(text: &str) {
+        let mut out = Vec::new();
+        parse_all(Scalar::F64, text.as_bytes(), &mut out).unwrap();
+        let value = text.replace(['d', 'D'], "e").parse::<f64>().unwrap();
+        assert_eq!(out, value.to_le_bytes(), "{text}");
+    }
+
+    #[test]
+    fn numbers_near_the_midpoint_of_two_doubles_are_rounded_correctly() {
+        // 2^53 + 1, and its neighbours in the last of 19 digits.
+        for text in [
+            "9007199254740993",
+            "9007199254740993.000",
+            "9007199254740992.999",
+            "9007199254740993.001",
+            "9007199254740995",
+            "1.7976931348623157e308",
+            "2.2250738585072014e-308",
+            "4503599627370496.5",
+            "4503599627370497.5",
+            "8.5e22",
+            "5e-324",
+            "12345678901234567890",
+            "-0.0",
+            "+3",
+            "1.",
+            ".5",
+            "2.5d-3",
+        ] {
+            agrees(text);
+        }
+    }
+
+    #[test]
+    fn overflow_and_incomplete_numbers_are_errors() {
+        for text in ["-", ".", "e5", "1e", "1e99999", "1e400", "1.5x", "1.0.0"] {
+            assert!(parse_all(Scalar::F64, text.as_bytes(), &mut Vec::new()).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn every_double_is_the_nearest_to_its_digits(bits in any::<u64>(), digits in 0..19_usize) {
+            let value = f64::from_bits(bits);
+            let text = format!("{value:.digits$e}");
+            if value.is_finite() && text.parse::<f64>().unwrap().is_finite() {
+                agrees(&text);
+                agrees(&format!("{value:e}"));
+            }
+        }
+
+        #[test]
+        fn any_digits_and_powers(digits in any::<u64>(), power in -360_i32..280, cut in 0..19_u32) {
+            agrees(&format!("{}e{power}", digits / 10_u64.pow(cut)));
+        }
     }
 }

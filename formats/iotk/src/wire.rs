@@ -196,29 +196,20 @@ impl<'a> Iterator for Attributes<'a> {
         let name_end = Self::seek(text, start, |b| b == b'=' || is_space(b)).max(start + 1);
         let name = &text[start..name_end];
         let equals = Self::seek(text, name_end, |b| !is_space(b));
-        if text.get(equals) != Some(&b'=') {
-            self.at = name_end;
-            return Some(Attribute {
-                name,
-                value: b"",
-                well_formed: false,
-                text: name,
-                start,
-                end: name_end,
-            });
-        }
         let first = Self::seek(text, equals + 1, |b| !is_space(b));
-        let quote = text.get(first).copied().filter(|b| matches!(b, b'"' | b'\''));
-        let Some(quote) = quote else {
-            self.at = Self::seek(text, first, is_space);
-            let value = &text[first..self.at];
-            let (text, end) = (&text[start..self.at], self.at);
-            return Some(Attribute { name, value, well_formed: false, text, start, end });
+        let (value, well_formed, end) = match text.get(first).copied() {
+            _ if text.get(equals) != Some(&b'=') => (&b""[..], false, name_end),
+            Some(quote @ (b'"' | b'\'')) => {
+                let last = Self::seek(text, first + 1, |b| b == quote);
+                let closed = last < text.len();
+                (&text[first + 1..last], closed, last + usize::from(closed))
+            }
+            _ => {
+                let end = Self::seek(text, first, is_space);
+                (&text[first..end], false, end)
+            }
         };
-        let last = Self::seek(text, first + 1, |b| b == quote);
-        let well_formed = last < text.len();
-        self.at = last + usize::from(well_formed);
-        let (value, end) = (&text[first + 1..last], self.at);
+        self.at = end;
         Some(Attribute { name, value, well_formed, text: &text[start..end], start, end })
     }
 }
@@ -324,16 +315,10 @@ pub enum Type {
 impl Type {
     /// The type named `name`, case-insensitive. `string` is the `qe_syntax` name of `character`.
     pub fn from_name(name: &[u8]) -> Option<Self> {
+        let all = [Self::Integer, Self::Real, Self::Complex, Self::Logical, Self::Character];
         let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
-        Some(match name.first()? {
-            b'r' | b'R' if is("real") => Self::Real,
-            b'i' | b'I' if is("integer") => Self::Integer,
-            b'c' | b'C' if is("complex") => Self::Complex,
-            b'l' | b'L' if is("logical") => Self::Logical,
-            b'c' | b'C' if is("character") => Self::Character,
-            b's' | b'S' if is("string") => Self::Character,
-            _ => return None,
-        })
+        let string = is("string").then_some(Self::Character);
+        all.into_iter().find(|kind| is(kind.name())).or(string)
     }
 
     /// The name as written in the attribute `type`.

@@ -6,18 +6,21 @@ pub(crate) mod tag_text;
 use std::borrow::Cow;
 use std::io::Write;
 
-use spile_core::convert::{Number, to_little};
+use spile_core::Dataset;
+use spile_core::convert::Number;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::layout::Linear;
+use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
+use spile_core::limits::Limits;
 use spile_core::read::Array;
-use spile_core::shape::Shape;
-use spile_core::tree::Attrs;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{Attrs, Tree};
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
 use self::tag_text::{representable, write_lines, write_origin, write_values};
-use crate::cast::{Cast, fortran};
+use crate::cast::fortran;
 use crate::record::{Framing, RecordWriter, SUBRECORD};
 use crate::scalar::Style;
 use crate::to_tree::{COMMENTS, STORAGE, parse_markup};
@@ -38,19 +41,6 @@ pub enum Target {
 impl Default for Target {
     fn default() -> Self {
         Self::Binary(Framing::default(), SUBRECORD)
-    }
-}
-
-/// Type, scaling and shape of the elements of an array.
-pub(crate) struct Elements<'a> {
-    pub(crate) dtype: DType,
-    pub(crate) map: Option<Linear>,
-    pub(crate) shape: &'a Shape,
-}
-
-impl<'a> Elements<'a> {
-    fn of(array: &'a Array) -> Self {
-        Self { dtype: array.dtype(), map: array.map(), shape: array.shape() }
     }
 }
 
@@ -87,7 +77,7 @@ impl<W: Write> Writer<W> {
     /// Writes `<?iotk version="..."?>` and the other instructions of the head.
     pub(crate) fn head_tags(&mut self, file_version: &str, qe_syntax: bool) -> Result<()> {
         let flag = |flag: bool| if flag { "T" } else { "F" };
-        let binary = flag(matches!(self.out, Out::Binary(_)));
+        let binary = flag(!self.is_text());
         for (name, value) in [
             ("version", "1.2.0"),
             ("file_version", file_version),
@@ -107,6 +97,10 @@ impl<W: Write> Writer<W> {
             Out::Text(out) => Ok(out.write_all(b"<?xml version=\"1.0\"?>\n")?),
             Out::Binary(_) => Ok(()),
         }
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.out, Out::Text(_))
     }
 
     /// Number of open elements.
@@ -188,7 +182,7 @@ impl<W: Write> Writer<W> {
     /// Writes an element with the numbers or strings of `array`; its tag gets type, size and kind.
     /// Types that Fortran does not have are converted; `spile_type` is the original type.
     pub fn dat(&mut self, name: &str, attrs: &Attrs, array: &Array) -> Result<()> {
-        self.begin_array(name, attrs, &Elements::of(array), false)?;
+        self.begin_array(name, attrs, (array.dtype(), array.map(), array.shape()), false)?;
         self.array(array, 1)?;
         self.end_array(attrs, false)
     }
@@ -199,14 +193,35 @@ impl<W: Write> Writer<W> {
         &mut self,
         name: &str,
         attrs: &Attrs,
-        elements: &Elements<'_>,
+        (dtype, map, shape): (DType, Option<Linear>, &Shape),
         qe_syntax: bool,
     ) -> Result<()> {
+        let (written, each) = fortran(dtype, map);
+        let (kind, number) = fortran_type(written)?;
+        let is_text = kind == Type::Character;
+        let mut text = name.as_bytes().to_vec();
         if qe_syntax {
-            return self.begin_qe(name, attrs, elements);
+            write_values(attrs, &STORAGE, &mut text);
+            self.begin(&Tag::new(text))?;
+            text = if is_text { b"string".to_vec() } else { kind.name().into() };
+            write_shape(shape, each, &mut text)?;
+        } else {
+            write_attribute("type", kind.name().as_bytes(), &mut text);
+            let size = shape.count().unwrap_or(0).saturating_mul(each);
+            write_attribute("size", size.to_string().as_bytes(), &mut text);
         }
-        let count = elements.shape.count().unwrap_or(0);
-        self.begin_dat(name, attrs, (elements.dtype, elements.map), count)
+        let name = if is_text { "len" } else { "kind" };
+        // The library writes no kinds in a text.
+        if qe_syntax || is_text || self.style != Style::Library || !self.is_text() {
+            write_attribute(name, number.to_string().as_bytes(), &mut text);
+        }
+        write_origin(dtype, written, &mut text);
+        if qe_syntax {
+            self.inline = shape.rank() == 0 && each == 1;
+        } else {
+            write_values(attrs, &STORAGE, &mut text);
+        }
+        self.begin(&Tag::new(text))
     }
 
     /// Writes everything of an element with an array after the data.
@@ -214,13 +229,9 @@ impl<W: Write> Writer<W> {
         if qe_syntax {
             self.end()?;
         }
-        self.markup_after(attrs)?;
+        let mut markup = markup_of(attrs).into_iter();
+        markup.try_for_each(|(_, control, text)| self.markup(control, text))?;
         self.end()
-    }
-
-    /// Writes the comments and instructions of an array after its data.
-    fn markup_after(&mut self, attrs: &Attrs) -> Result<()> {
-        markup_of(attrs).into_iter().try_for_each(|(_, control, text)| self.markup(control, text))
     }
 
     /// Writes an element with numbers in memory, without a copy if the file is binary.
@@ -231,83 +242,28 @@ impl<W: Write> Writer<W> {
         numbers: &[T],
     ) -> Result<()> {
         let dtype = T::DTYPE.with_order(ByteOrder::NATIVE);
-        self.begin_dat(name, attrs, (dtype, None), numbers.len() as u64)?;
-        let mut bytes = Cow::Borrowed(numbers.as_bytes());
-        let (mut written, _) = fortran(dtype, None);
-        if written != dtype {
-            to_little(dtype, bytes.to_mut());
-            bytes = Cow::Owned(Cast::new(dtype, None, written).apply(&bytes)?.to_vec());
-            written = written.with_order(ByteOrder::Little);
+        let bytes = numbers.as_bytes();
+        if self.is_text() || fortran(dtype, None).0 != dtype {
+            let layout =
+                Layout::Plain { extents: Extents::one(0, bytes.len() as u64), order: Order::F };
+            let desc = ArrayDesc::new(dtype, Shape::new([numbers.len() as u64]), layout);
+            let memory = Dataset::new(Source::memory(bytes), Tree::new(&Limits::default()));
+            return self.dat(name, attrs, &memory.open_array(&desc)?);
         }
-        if matches!(self.out, Out::Binary(_)) {
-            self.begin_data(bytes.len() as u64)?;
-            self.data_bytes(written, &bytes)?;
-            self.end_data()?;
-        } else {
-            self.numbers_in_memory(written, &bytes)?;
-        }
+        let shape = Shape::new([numbers.len() as u64]);
+        self.begin_array(name, attrs, (dtype, None, &shape), false)?;
+        self.begin_data(bytes.len() as u64)?;
+        self.data_bytes(dtype, bytes)?;
+        self.end_data()?;
         self.end()
-    }
-
-    /// Writes the begin tag of an element with data.
-    fn begin_dat(
-        &mut self,
-        name: &str,
-        attrs: &Attrs,
-        (dtype, map): (DType, Option<Linear>),
-        count: u64,
-    ) -> Result<()> {
-        let (written, each) = fortran(dtype, map);
-        let (kind, number) = fortran_type(written)?;
-        let mut text = name.as_bytes().to_vec();
-        write_attribute("type", kind.name().as_bytes(), &mut text);
-        let size = count.saturating_mul(each);
-        write_attribute("size", size.to_string().as_bytes(), &mut text);
-        let name = if kind == Type::Character { "len" } else { "kind" };
-        write_attribute(name, number.to_string().as_bytes(), &mut text);
-        write_origin(dtype, written, &mut text);
-        write_values(attrs, &STORAGE, &mut text);
-        let tag = Tag::new(text);
-        let library = self.style == Style::Library && matches!(self.out, Out::Text(_));
-        self.begin(&if library { tag.without_attribute("kind") } else { tag })
     }
 
     /// Writes an element with the numbers or strings of `array` in `qe_syntax`: an inner tag named
     /// like the type has the shape. Fails with iotk-017 for more than seven dimensions.
     pub fn dat_qe(&mut self, name: &str, attrs: &Attrs, array: &Array) -> Result<()> {
-        self.begin_array(name, attrs, &Elements::of(array), true)?;
+        self.begin_array(name, attrs, (array.dtype(), array.map(), array.shape()), true)?;
         self.array(array, 1)?;
         self.end_array(attrs, true)
-    }
-
-    fn begin_qe(&mut self, name: &str, attrs: &Attrs, elements: &Elements<'_>) -> Result<()> {
-        let (written, each) = fortran(elements.dtype, elements.map);
-        let (kind, number) = fortran_type(written)?;
-        let mut lengths = elements.shape.lengths().to_vec();
-        if each != 1 {
-            lengths.insert(0, each);
-        }
-        if lengths.len() > MAX_RANK {
-            let message =
-                format!("expected at most {MAX_RANK} dimensions, found {}", lengths.len());
-            return Err(Error::unsupported("iotk-017", message));
-        }
-        let mut text = name.as_bytes().to_vec();
-        write_values(attrs, &STORAGE, &mut text);
-        self.begin(&Tag::new(text))?;
-        let name = if kind == Type::Character { "string" } else { kind.name() };
-        let mut text = name.as_bytes().to_vec();
-        if !lengths.is_empty() {
-            write_attribute("rank", lengths.len().to_string().as_bytes(), &mut text);
-        }
-        for (k, length) in lengths.iter().enumerate() {
-            write_attribute(&format!("n{}", k + 1), length.to_string().as_bytes(), &mut text);
-        }
-        let name = if kind == Type::Character { "len" } else { "kind" };
-        write_attribute(name, number.to_string().as_bytes(), &mut text);
-        write_origin(elements.dtype, written, &mut text);
-        self.inline = lengths.is_empty();
-        self.begin(&Tag::new(text))
     }
 
     /// Writes the begin tag of a value that is on the same line.
@@ -401,6 +357,26 @@ pub(crate) fn written_markup(control: Control, text: &[u8]) -> Cow<'_, [u8]> {
     let mut escaped = Vec::new();
     escape(text, &mut escaped);
     Cow::Owned(escaped)
+}
+
+/// Appends the shape of an array with `each` written elements per element, in `qe_syntax`. Fails with
+/// iotk-017 for more than seven dimensions.
+fn write_shape(shape: &Shape, each: u64, text: &mut Vec<u8>) -> Result<()> {
+    let mut lengths = shape.lengths().to_vec();
+    if each != 1 {
+        lengths.insert(0, each);
+    }
+    if lengths.len() > MAX_RANK {
+        let message = format!("expected at most {MAX_RANK} dimensions, found {}", lengths.len());
+        return Err(Error::unsupported("iotk-017", message));
+    }
+    if !lengths.is_empty() {
+        write_attribute("rank", lengths.len().to_string().as_bytes(), text);
+    }
+    for (k, length) in lengths.iter().enumerate() {
+        write_attribute(&format!("n{}", k + 1), length.to_string().as_bytes(), text);
+    }
+    Ok(())
 }
 
 /// The Fortran type and kind of `dtype`. Fails with iotk-017 if there is none.

@@ -15,6 +15,7 @@ use spile_core::source::Source;
 use spile_core::testkit::{Json, assert_same_content, manifest};
 use spile_core::wire::ByteOrder;
 use spile_iotk::record::{Framing, SUBRECORD};
+use spile_iotk::wire::Control;
 use spile_iotk::wire::unescape;
 use spile_iotk::{Event, File, Form, Iotk, Style, Target};
 
@@ -83,16 +84,16 @@ fn all_events_are_those_of_the_reference_reader() {
     let mut seen = 0;
     for (name, nodes) in listed("binary").into_iter().chain(listed("text")) {
         let source = Source::open(folder().join(&name)).unwrap();
-        let form = Form::detect(&source).unwrap().unwrap();
+        let form = Form::detect(&source).unwrap();
         let mut events = spile_iotk::Events::new(&source, form, &Limits::default());
         let mut nodes = nodes.into_iter();
         while let Some(item) = events.next().unwrap_or_else(|e| panic!("{name}: {e}")) {
             let (kind, tag) = match &item.event {
-                Event::Begin(tag) => ("begin", Some(tag)),
-                Event::End(tag) => ("end", Some(tag)),
-                Event::Empty(tag) => ("empty", Some(tag)),
-                Event::Instruction(tag) => ("pi", Some(tag)),
-                Event::Comment(_) => ("comment", None),
+                Event::Tag(Control::Begin, tag) => ("begin", Some(tag)),
+                Event::Tag(Control::End, tag) => ("end", Some(tag)),
+                Event::Tag(Control::Empty, tag) => ("empty", Some(tag)),
+                Event::Tag(Control::Instruction, tag) => ("pi", Some(tag)),
+                Event::Tag(Control::Comment, _) => ("comment", None),
                 Event::Data(_) => ("data", None),
             };
             let node = nodes.next().unwrap_or_else(|| panic!("{name}: too many events"));
@@ -142,7 +143,7 @@ fn every_record_has_the_bytes_and_the_values_of_the_manifest() {
         assert_eq!(ids.len(), stored.len(), "{name}");
         for (id, node) in ids.into_iter().zip(stored) {
             let mut bytes = Vec::new();
-            for part in file.index().elements()[id].data[0].parts.iter() {
+            for part in file.index().elements()[id].data[0].extents.parts() {
                 bytes.extend(file.source().read_vec(part.offset, part.len).unwrap());
             }
             let sum = Sha256::digest(&bytes).iter().fold(String::new(), |mut text, byte| {
@@ -198,7 +199,7 @@ fn binary_to_text_to_binary_gives_the_same_bytes() {
     for (name, _) in listed("binary").into_iter().filter(|(name, _)| !unfinished(name)) {
         let source = Source::open(folder().join(&name)).unwrap();
         let text = convert_bytes(&source, Target::Text, Style::Exact);
-        let Some(Form::Binary(framing)) = Form::detect(&source).unwrap() else { panic!("{name}") };
+        let Form::Binary(framing) = Form::detect(&source).unwrap() else { panic!("{name}") };
         // The length of sub-records is not in the text; this file has short ones.
         let limit = if name.ends_with("subrec.dat") { 128 } else { SUBRECORD };
         let again = convert_bytes(
@@ -369,11 +370,11 @@ fn library_style_differs_from_the_library_only_where_that_loses_data() {
     assert_eq!(String::from_utf8_lossy(&binary), golden);
     let tags = |bytes: Vec<u8>| -> Vec<(u32, String)> {
         let source = Source::memory(bytes);
-        let form = Form::detect(&source).unwrap().unwrap();
+        let form = Form::detect(&source).unwrap();
         let mut events = spile_iotk::Events::new(&source, form, &Limits::default());
         let mut tags = Vec::new();
         while let Some(item) = events.next().unwrap() {
-            if let Event::Begin(tag) | Event::End(tag) = item.event {
+            if let Event::Tag(Control::Begin | Control::End, tag) = item.event {
                 let text = String::from_utf8_lossy(tag.text()).replace("kind=\"8\"", "kind=\"4\"");
                 tags.push((item.indent, text));
             }

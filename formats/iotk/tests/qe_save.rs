@@ -90,6 +90,9 @@ fn the_cell_and_the_atoms_are_arrays() {
     // A vector is a row.
     assert_eq!(cell.read::<Vec<f64>>("0, :").unwrap(), [-5.1, 0.0, 5.1]);
     assert_eq!(cell.read::<Vec<f64>>("2, :").unwrap(), [-5.1, 5.1, 0.0]);
+    let typed = save.cell(0).unwrap().unwrap();
+    assert_eq!(typed.vectors, [[-5.1, 0.0, 5.1], [0.0, 5.1, 5.1], [-5.1, 5.1, 0.0]]);
+    assert_eq!(typed.units.as_deref(), Some("bohr"));
     let positions = save.array("Root/IONS/positions").unwrap();
     assert_eq!(
         (positions.dims(), positions.units()),

@@ -11,6 +11,7 @@ use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
 use spile_core::tree::Value;
+use spile_iotk::wire::Control;
 use spile_iotk::{Event, File, Iotk};
 
 const TEXT: &str = r#"<?xml version="1.0" encoding="ISO-8859-1"?>
@@ -65,9 +66,11 @@ fn tags(dataset: &Dataset) -> Vec<String> {
     let mut events = file.events();
     while let Some(item) = events.next().unwrap() {
         match item.event {
-            Event::Begin(tag) | Event::Empty(tag) => tags.push(text("begin", tag.text())),
-            Event::Comment(comment) => tags.push(text("comment", &comment)),
-            Event::Instruction(tag) if tag.get_raw("binary").is_none() => {
+            Event::Tag(Control::Begin | Control::Empty, tag) => {
+                tags.push(text("begin", tag.text()));
+            }
+            Event::Tag(Control::Comment, comment) => tags.push(text("comment", comment.text())),
+            Event::Tag(Control::Instruction, tag) if tag.get_raw("binary").is_none() => {
                 tags.push(text("instruction", tag.text()));
             }
             _ => {}

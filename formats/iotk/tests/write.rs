@@ -256,7 +256,7 @@ fn shapes_are_kept_with_qe_syntax_in_both_forms() {
     // Through the tree.
     let path = folder.path().join("a.dat");
     let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
-    Iotk.write(&dataset(&out[0]), &mut sink).unwrap();
+    Iotk.write(&dataset(&out[0]), &mut sink, &spile_core::format::WriteOptions::default()).unwrap();
     sink.commit().unwrap();
     assert_same_content(&open(&path), &dataset(&out[0]));
 }
@@ -450,7 +450,7 @@ fn a_density_with_missing_planes_is_reported() {
     let incomplete = "charge density, incomplete";
     assert!(!dataset(&bytes).summary().contains(incomplete));
     let plane = file.index().find("Root/CHARGE-DENSITY/z.5").unwrap();
-    let data = file.index().elements()[plane].data[0].parts.offset();
+    let data = file.index().elements()[plane].data[0].offset();
     // A bit of the first record marker, four bytes before the header of zeros.
     bytes[data as usize - 8] ^= 1;
     let folder = tempfile::tempdir().unwrap();

@@ -6,9 +6,8 @@
 //! | file | content |
 //! |---|---|
 //! | `wire` | on-disk structures: headers of a `.bin` file |
-//! | `read/bin` | `.bin` file as a recording |
-//! | `read/hdf5` | HDF5 file with waveforms as a recording |
-//! | `semantics` | unit codes and names, dates |
+//! | `to_tree` | `.bin` file as a recording |
+//! | `hdf5` | HDF5 file with waveforms as a recording |
 //!
 //! An `.h5` file is opened by the HDF5 format that [`Keysight`] is given; this crate sees only its tree.
 //!
@@ -32,8 +31,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod read;
-mod semantics;
+mod hdf5;
+mod to_tree;
 mod wire;
 
 use spile_core::Dataset;
@@ -42,12 +41,10 @@ use spile_core::format::{
     Abilities, Checker, Format, FormatInfo, Grade, Guest, Head, OpenOptions, Parsed, Score,
 };
 use spile_core::limits::Limits;
-use spile_core::recording::{self, Recording};
+use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::wire::fetch;
-
-use crate::read::{bin, hdf5};
 
 /// The Keysight format, for the registry.
 pub struct Keysight {
@@ -91,7 +88,7 @@ impl Format for Keysight {
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
         if !self.is_hdf5(&source)? {
-            return Ok(bin::open(source, &options.limits)?.parsed());
+            return to_tree::open(source, options);
         }
         self.view(&Dataset::open(self.hdf5, source, options)?)
     }
@@ -103,32 +100,17 @@ impl Format for Keysight {
 
 impl Checker for Keysight {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        let options = OpenOptions::with_limits(*limits);
         if !self.is_hdf5(source)? {
-            return recording::report(bin::open(source.clone(), limits).map(Recording::parsed));
+            return recording::report(to_tree::open(source.clone(), &options));
         }
         // Findings about the HDF5 structure first.
         let mut report = match self.hdf5.abilities().checker {
             Some(checker) => checker.check(source, limits, strict)?,
             None => Report::default(),
         };
-        let options = OpenOptions::with_limits(*limits);
-        let content = Dataset::open(self.hdf5, source.clone(), &options);
-        let view = content.and_then(|content| self.view(&content));
+        let view = self.open(source.clone(), &options);
         report.findings.extend(recording::report(view)?.findings);
         Ok(report)
-    }
-}
-
-impl Guest for Keysight {
-    fn host(&self) -> &'static dyn Format {
-        self.hdf5
-    }
-
-    fn recognises(&self, content: &Dataset) -> bool {
-        hdf5::has_waveforms(content.tree())
-    }
-
-    fn view(&self, content: &Dataset) -> Result<Parsed> {
-        Ok(hdf5::to_recording(content)?.parsed())
     }
 }

@@ -44,6 +44,7 @@ impl FileHeader {
 }
 
 /// Waveform header.
+#[derive(Default)]
 pub(crate) struct Waveform {
     /// Size of the header in bytes.
     pub(crate) len: u64,
@@ -77,31 +78,24 @@ impl Waveform {
             );
             return Err(Error::malformed("keysight-004", message).at(at));
         }
-        let [kind, buffers, points, count] = [wire.u32()?, wire.u32()?, wire.u32()?, wire.u32()?];
+        let mut header = Self {
+            len: len.into(),
+            kind: wire.u32()?,
+            buffers: wire.u32()?,
+            points: wire.u32()?,
+            count: wire.u32()?,
+            ..Self::default()
+        };
         // Range and origin of the display.
         wire.skip(4 + 8)?;
-        let (step, start) = (wire.f64()?, wire.f64()?);
-        let (x_units, y_units) = (wire.u32()?, wire.u32()?);
-        let (date, time) = (wire.text(16)?, wire.text(16)?);
-        let (frame, label) = (wire.text(24)?, wire.text(16)?);
-        let (time_tag, segment) = if len >= 140 { (wire.f64()?, wire.u32()?) } else { (0.0, 0) };
-        Ok(Self {
-            len: len.into(),
-            kind,
-            buffers,
-            points,
-            count,
-            step,
-            start,
-            x_units,
-            y_units,
-            date,
-            time,
-            frame,
-            label,
-            time_tag,
-            segment,
-        })
+        (header.step, header.start) = (wire.f64()?, wire.f64()?);
+        (header.x_units, header.y_units) = (wire.u32()?, wire.u32()?);
+        (header.date, header.time) = (wire.text(16)?, wire.text(16)?);
+        (header.frame, header.label) = (wire.text(24)?, wire.text(16)?);
+        if len >= 140 {
+            (header.time_tag, header.segment) = (wire.f64()?, wire.u32()?);
+        }
+        Ok(header)
     }
 }
 

@@ -6,8 +6,7 @@
 //! | file | content |
 //! |---|---|
 //! | `wire` | on-disk structures: the wave descriptor of both templates |
-//! | `read` | descriptor and data blocks as a recording |
-//! | `semantics` | names of record types |
+//! | `to_tree` | descriptor and data blocks as a recording |
 //!
 //! ```
 //! use spile_core::{Dataset, OpenOptions, Source};
@@ -30,8 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod read;
-mod semantics;
+mod to_tree;
 mod wire;
 
 use spile_core::error::Result;
@@ -39,7 +37,7 @@ use spile_core::format::{
     Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
 };
 use spile_core::limits::Limits;
-use spile_core::recording::{self, Recording};
+use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
@@ -72,7 +70,7 @@ impl Format for LeCroy {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        Ok(read::open(source, &options.limits)?.parsed())
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -82,6 +80,6 @@ impl Format for LeCroy {
 
 impl Checker for LeCroy {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(read::open(source.clone(), limits).map(Recording::parsed))
+        recording::report(to_tree::open(source.clone(), &OpenOptions::with_limits(*limits)))
     }
 }

@@ -18,22 +18,23 @@ pub(crate) fn find_descriptor(head: &[u8]) -> Option<usize> {
 }
 
 /// Field offsets of a template.
-struct Template {
+pub(crate) struct Template {
     /// Size of the descriptor in bytes.
     size: usize,
     /// Lengths of trigger times, RIS times, first and second array; 1_0 has no RIS times.
     lengths: [Option<usize>; 4],
-    instrument: usize,
-    serial: usize,
-    label: usize,
+    pub(crate) instrument: usize,
+    pub(crate) serial: usize,
+    pub(crate) label: usize,
     count: usize,
     subarrays: usize,
-    gain: usize,
+    pub(crate) gain: usize,
     /// Vertical offset, subtracted from the scaled samples.
-    offset: usize,
-    interval: usize,
-    start: usize,
-    units: [usize; 2],
+    pub(crate) offset: usize,
+    pub(crate) interval: usize,
+    pub(crate) start: usize,
+    /// Units of the values and of the time.
+    pub(crate) units: [usize; 2],
     trigger: usize,
     record_type: usize,
 }
@@ -72,126 +73,116 @@ const LECROY_1_0: Template = Template {
     record_type: 270,
 };
 
-/// Contents of a wave descriptor.
-#[derive(Debug)]
+/// A wave descriptor; fields are read at their offsets in the template.
 pub(crate) struct Descriptor {
+    bytes: Vec<u8>,
     /// Offset in the file.
     pub(crate) at: u64,
-    pub(crate) template: String,
     pub(crate) order: ByteOrder,
+    pub(crate) template: &'static Template,
     /// Sample type (`COMM_TYPE`).
     pub(crate) dtype: DType,
     /// Lengths in bytes: descriptor, user text, trigger times, RIS times, first array, second array.
     pub(crate) blocks: [u64; 6],
-    pub(crate) instrument: String,
-    pub(crate) serial: i32,
-    pub(crate) label: String,
     /// Number of samples of an array, in all segments.
     pub(crate) count: u64,
     pub(crate) segments: u64,
-    pub(crate) gain: f64,
-    pub(crate) offset: f64,
-    pub(crate) interval: f64,
-    pub(crate) start: f64,
-    pub(crate) units: String,
-    pub(crate) x_units: String,
-    pub(crate) trigger_time: String,
-    pub(crate) record_type: i16,
 }
 
 impl Descriptor {
-    /// Finds and parses the descriptor.
+    /// Finds the descriptor and reads the types and lengths.
     pub(crate) fn read(source: &Source) -> Result<Self> {
-        let head = fetch(source, 0, SEARCH_BYTES + LECROY_2_3.size)?;
-        let searched = &head[..head.len().min(SEARCH_BYTES)];
-        let at = find_descriptor(searched).ok_or_else(|| {
+        let mut bytes = fetch(source, 0, SEARCH_BYTES + LECROY_2_3.size)?;
+        let at = find_descriptor(&bytes[..bytes.len().min(SEARCH_BYTES)]).ok_or_else(|| {
             let message = format!("no \"WAVEDESC\" in the first {SEARCH_BYTES} bytes");
             Error::not_this_format("lecroy-001", message).at(0)
         })?;
-        let bytes = &head[at..];
-        let base = at as u64;
-        let field = |offset: usize, order: ByteOrder| {
-            let rest = bytes.get(offset..).unwrap_or(&[]);
-            Wire::new(rest, base + offset as u64, order, "lecroy-002")
-        };
+        bytes.drain(..at);
+        let (at, order, template) = (at as u64, ByteOrder::Little, &LECROY_2_3);
+        let (dtype, blocks, count, segments) = (DType::I8, [0; 6], 0, 1);
+        let mut desc = Self { bytes, at, order, template, dtype, blocks, count, segments };
         // COMM_ORDER is 0 or 1 in the byte order of the file; its first byte is 1 only if little-endian.
-        let order = match field(34, ByteOrder::Little).u8()? {
-            1 => ByteOrder::Little,
-            _ => ByteOrder::Big,
-        };
-        let at = |offset: usize| field(offset, order);
-        let template = at(16).text(16)?;
-        let offsets = match template.as_str() {
+        if desc.field(34).u8()? != 1 {
+            desc.order = ByteOrder::Big;
+        }
+        desc.template = match desc.template_name()?.as_str() {
             "LECROY_1_0" => &LECROY_1_0,
             name if name.starts_with("LECROY_2_") => &LECROY_2_3,
             other => {
                 let message = format!("unknown template \"{other}\"");
-                let error = Error::unsupported("lecroy-003", message).at(base + 16);
+                let error = Error::unsupported("lecroy-003", message).at(at + 16);
                 return Err(error.hint("supported templates: LECROY_2_3, LECROY_1_0"));
             }
         };
-        let dtype = match at(32).i16()? {
+        desc.dtype = match desc.field(32).i16()? {
             0 => DType::I8,
-            1 => DType::I16.with_order(order),
+            1 => DType::I16.with_order(desc.order),
             other => {
                 let message = format!("expected sample type 0 (byte) or 1 (word), found {other}");
-                return Err(Error::malformed("lecroy-004", message).at(base + 32));
+                return Err(Error::malformed("lecroy-004", message).at(at + 32));
             }
         };
-        let non_negative = |offset: usize, what: &str| -> Result<u64> {
-            let value = at(offset).i32()?;
-            u64::try_from(value).map_err(|_| {
-                let message = format!("negative {what}: {value}");
-                Error::malformed("lecroy-005", message).at(base + offset as u64)
-            })
-        };
-        let length =
-            |offset: Option<usize>| offset.map_or(Ok(0), |at| non_negative(at, "block length"));
-        let [triggers, ris, first, second] = offsets.lengths;
-        let descriptor = non_negative(36, "descriptor length")?;
-        if descriptor < offsets.size as u64 {
-            let message = format!(
-                "expected a descriptor of at least {} bytes, found {descriptor}",
-                offsets.size
-            );
-            return Err(Error::malformed("lecroy-005", message).at(base + 36));
+        let Template { size, lengths: [triggers, ris, first, second], .. } = *desc.template;
+        let fields = [Some(36), Some(40), triggers, ris, first, second];
+        for (block, field) in fields.into_iter().enumerate() {
+            if let Some(field) = field {
+                desc.blocks[block] = desc.non_negative(field, "block length")?;
+            }
         }
-        let blocks = [
-            descriptor,
-            non_negative(40, "user text length")?,
-            length(triggers)?,
-            length(ris)?,
-            length(first)?,
-            length(second)?,
-        ];
-        Ok(Self {
-            at: base,
-            order,
-            dtype,
-            blocks,
-            instrument: at(offsets.instrument).text(16)?,
-            serial: at(offsets.serial).i32()?,
-            label: at(offsets.label).text(16)?,
-            count: non_negative(offsets.count, "number of samples")?,
-            // Older instruments write 0 for a single segment.
-            segments: non_negative(offsets.subarrays, "number of segments")?.max(1),
-            gain: at(offsets.gain).f32()?.into(),
-            offset: at(offsets.offset).f32()?.into(),
-            interval: at(offsets.interval).f32()?.into(),
-            start: at(offsets.start).f64()?,
-            units: at(offsets.units[0]).text(48)?,
-            x_units: at(offsets.units[1]).text(48)?,
-            trigger_time: trigger_time(&mut at(offsets.trigger))?,
-            record_type: at(offsets.record_type).i16()?,
-            template,
+        if desc.blocks[0] < size as u64 {
+            let message =
+                format!("expected a descriptor of at least {size} bytes, found {}", desc.blocks[0]);
+            return Err(Error::malformed("lecroy-009", message).at(at + 36));
+        }
+        desc.count = desc.non_negative(desc.template.count, "number of samples")?;
+        // Older instruments write 0 for a single segment.
+        desc.segments = desc.non_negative(desc.template.subarrays, "number of segments")?.max(1);
+        Ok(desc)
+    }
+
+    /// The bytes from the field at `offset` on.
+    pub(crate) fn field(&self, offset: usize) -> Wire<'_> {
+        let rest = self.bytes.get(offset..).unwrap_or(&[]);
+        Wire::new(rest, self.at + offset as u64, self.order, "lecroy-002")
+    }
+
+    pub(crate) fn template_name(&self) -> Result<String> {
+        self.field(16).text(16)
+    }
+
+    fn non_negative(&self, offset: usize, what: &str) -> Result<u64> {
+        let value = self.field(offset).i32()?;
+        u64::try_from(value).map_err(|_| {
+            let message = format!("negative {what}: {value}");
+            Error::malformed("lecroy-005", message).at(self.at + offset as u64)
         })
     }
-}
 
-/// Trigger time in ISO 8601, stored as seconds, minutes, hours, days, months, year.
-fn trigger_time(wire: &mut Wire<'_>) -> Result<String> {
-    let second = wire.f64()?;
-    let [minute, hour, day, month] = wire.array::<4>()?.map(u32::from);
-    let year = i64::from(wire.i16()?);
-    Ok(date_time((year, month, day), (hour, minute, second)))
+    /// Trigger time in ISO 8601, stored as seconds, minutes, hours, days, months, year.
+    pub(crate) fn trigger_time(&self) -> Result<String> {
+        let mut wire = self.field(self.template.trigger);
+        let second = wire.f64()?;
+        let [minute, hour, day, month] = wire.array::<4>()?.map(u32::from);
+        let year = i64::from(wire.i16()?);
+        Ok(date_time((year, month, day), (hour, minute, second)))
+    }
+
+    /// Name of the `RECORD_TYPE`; the number itself if unknown.
+    pub(crate) fn record_type(&self) -> Result<String> {
+        const NAMES: [&str; 10] = [
+            "single sweep",
+            "interleaved",
+            "histogram",
+            "graph",
+            "filter coefficients",
+            "complex",
+            "extrema",
+            "sequence",
+            "centred RIS",
+            "peak detect",
+        ];
+        let number = self.field(self.template.record_type).i16()?;
+        let name = usize::try_from(number).ok().and_then(|k| NAMES.get(k));
+        Ok(name.map_or_else(|| number.to_string(), ToString::to_string))
+    }
 }

@@ -160,7 +160,7 @@ fn malformed_files_give_the_right_error() {
         (valid().i32(116, -1).push_i16(&[1, 2]), "lecroy-005", ErrorKind::Malformed),
         (valid().i32(40, i32::MAX).push_i16(&[1, 2]), "lecroy-002", ErrorKind::Truncated),
         (valid().i16(32, 2).push_i16(&[1, 2]), "lecroy-004", ErrorKind::Malformed),
-        (valid().i32(36, 100).push_i16(&[1, 2]), "lecroy-005", ErrorKind::Malformed),
+        (valid().i32(36, 100).push_i16(&[1, 2]), "lecroy-009", ErrorKind::Malformed),
         (
             Builder::new("LECROY_9_9", 346, true).push_i16(&[1, 2]),
             "lecroy-003",

@@ -7,10 +7,14 @@ use spile_core::error::{Error, Result};
 use crate::codec::Encoder;
 
 /// Maximum number of elements that one thread compresses at once.
-const ELEMENTS_AT_ONCE: usize = 64;
+pub(crate) const ELEMENTS_AT_ONCE: usize = 64;
+
+/// Maximum bytes of compressed elements that are read at once, and of elements that are compressed before
+/// they are written.
+pub(crate) const ENCODED_AT_ONCE: u64 = 4 << 20;
 
 /// Maximum bytes of several elements that one thread compresses at once.
-const BYTES_AT_ONCE: u64 = 256 << 10;
+pub(crate) const BYTES_AT_ONCE: u64 = 256 << 10;
 
 /// Fills a buffer with the bytes of a rank's data that begin at an offset.
 pub type Fetch<'a> = dyn Fn(u64, &mut [u8]) -> Result<()> + Sync + 'a;
@@ -51,23 +55,40 @@ impl<'a> Elements<'a> {
     }
 
     /// Whether number and sizes of the elements are those of `sizes`, whose sum is `total`.
-    pub(crate) fn matches(
-        self,
-        total: Option<u64>,
-        mut sizes: impl ExactSizeIterator<Item = u64>,
-    ) -> bool {
+    pub(crate) fn matches(self, total: Option<u64>, sizes: impl Iterator<Item = u64>) -> bool {
         match self {
-            Self::Indirect(parts) => {
-                parts.len() == sizes.len()
-                    && parts.iter().all(|part| sizes.next() == Some(part.len() as u64))
-            }
+            Self::Indirect(parts) => parts.iter().map(|part| part.len() as u64).eq(sizes),
             other => total == Some(other.bytes()),
         }
     }
 
-    /// Reads the bytes of all elements in order.
-    pub(crate) fn reader(self) -> ElementReader<'a> {
-        ElementReader { elements: self, part: 0, within: 0 }
+    /// A function that fills buffers with the bytes of all elements in order.
+    pub(crate) fn reader(self) -> impl FnMut(&mut [u8]) -> Result<()> + 'a {
+        let (mut left, mut parts): (&[u8], &[&[u8]]) = match self {
+            Self::Contiguous(bytes) => (bytes, &[]),
+            Self::Indirect(parts) => (&[], parts),
+            Self::Fetched(..) => (&[], &[]),
+        };
+        let mut at = 0;
+        move |mut buffer| {
+            if let Self::Fetched(_, fetch) = self {
+                fetch(at, buffer)?;
+                at += buffer.len() as u64;
+                return Ok(());
+            }
+            while !buffer.is_empty() {
+                if left.is_empty() {
+                    let Some((next, others)) = parts.split_first() else { break };
+                    (left, parts) = (next, others);
+                }
+                let taken = left.len().min(buffer.len());
+                let (now, later) = buffer.split_at_mut(taken);
+                let (bytes, rest) = left.split_at(taken);
+                now.copy_from_slice(bytes);
+                (buffer, left) = (later, rest);
+            }
+            Ok(())
+        }
     }
 
     /// All bytes as one slice; in `buffer` if the elements are not contiguous.
@@ -79,7 +100,7 @@ impl<'a> Elements<'a> {
             return Ok(bytes);
         }
         buffer.resize(self.bytes() as usize, 0);
-        self.reader().fill(buffer)?;
+        self.reader()(buffer)?;
         Ok(buffer)
     }
 
@@ -100,65 +121,25 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Reads the bytes of all elements in order.
-pub(crate) struct ElementReader<'a> {
-    elements: Elements<'a>,
-    /// Current element of indirect elements.
-    part: usize,
-    /// Byte in the current element, or in all elements.
-    within: u64,
-}
-
-impl ElementReader<'_> {
-    /// Fills `buffer` with the next bytes.
-    pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<()> {
-        let from = self.within as usize;
-        match self.elements {
-            Elements::Contiguous(bytes) => {
-                buffer.copy_from_slice(&bytes[from..from + buffer.len()]);
-                self.within += buffer.len() as u64;
-            }
-            Elements::Fetched(_, fetch) => {
-                fetch(self.within, buffer)?;
-                self.within += buffer.len() as u64;
-            }
-            Elements::Indirect(parts) => {
-                let mut left = buffer;
-                while !left.is_empty() {
-                    let rest = &parts[self.part][self.within as usize..];
-                    let taken = rest.len().min(left.len());
-                    let (now, later) = left.split_at_mut(taken);
-                    now.copy_from_slice(&rest[..taken]);
-                    left = later;
-                    self.within += taken as u64;
-                    if taken == rest.len() {
-                        (self.part, self.within) = (self.part + 1, 0);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Consecutive elements that one thread compresses.
+/// Consecutive elements that are processed at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
-    first: usize,
+    pub(crate) first: usize,
     /// Offset of the first element.
     at: u64,
-    number: usize,
+    pub(crate) number: usize,
     /// Total bytes.
     pub(crate) bytes: u64,
 }
 
-/// Splits elements into runs.
-pub(crate) fn runs(sizes: impl Iterator<Item = u64>) -> Vec<Run> {
+/// Splits elements of these sizes into runs of at most `number` elements and `bytes` bytes; a larger
+/// element is a run of its own.
+pub(crate) fn split(sizes: impl Iterator<Item = u64>, number: usize, bytes: u64) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut at = 0;
     for (k, size) in sizes.enumerate() {
         match runs.last_mut() {
-            Some(run) if run.number < ELEMENTS_AT_ONCE && run.bytes + size <= BYTES_AT_ONCE => {
+            Some(run) if run.number < number && run.bytes + size <= bytes => {
                 run.number += 1;
                 run.bytes += size;
             }
@@ -211,17 +192,10 @@ pub enum Slots<'a, 'b> {
 
 impl Slots<'_, '_> {
     /// Whether number and sizes of the buffers are those of `sizes`, whose sum is `total`.
-    pub(crate) fn matches(
-        &self,
-        total: Option<u64>,
-        mut sizes: impl ExactSizeIterator<Item = u64>,
-    ) -> bool {
+    pub(crate) fn matches(&self, total: Option<u64>, sizes: impl Iterator<Item = u64>) -> bool {
         match self {
             Self::Contiguous(bytes) => total == Some(bytes.len() as u64),
-            Self::Indirect(slots) => {
-                slots.len() == sizes.len()
-                    && slots.iter().all(|slot| sizes.next() == Some(slot.len() as u64))
-            }
+            Self::Indirect(slots) => slots.iter().map(|slot| slot.len() as u64).eq(sizes),
         }
     }
 

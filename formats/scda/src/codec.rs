@@ -17,9 +17,6 @@ pub(crate) const LINE: usize = 76;
 /// Bytes that a full line encodes.
 const LINE_BYTES: usize = LINE / 4 * 3;
 
-/// Lines that are converted from or to base64 at once.
-const LINES_AT_ONCE: usize = 256;
-
 /// Uncompressed size and the letter 'z'.
 const PREFIX: usize = 9;
 
@@ -40,34 +37,26 @@ impl Codec for Convention {
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         DECODER.with_borrow_mut(|(inflate, bytes)| {
             decode_lines(stored, bytes)?;
-            let (prefix, stream) = bytes
-                .split_at_checked(PREFIX)
-                .ok_or_else(|| bad("compressed element: expected at least 9 bytes"))?;
+            let (prefix, stream) =
+                bytes.split_at_checked(PREFIX).ok_or_else(|| bad("expected at least 9 bytes"))?;
             let size = prefix[..8].iter().fold(0_u64, |v, b| v << 8 | u64::from(*b));
             if size != out.len() as u64 {
-                let message = format!(
-                    "compressed element: expected an uncompressed size of {} bytes, found {size}",
-                    out.len()
-                );
-                return Err(bad(&message));
+                let expected = out.len();
+                return Err(bad(&format!(
+                    "expected an uncompressed size of {expected} bytes, found {size}"
+                )));
             }
             if prefix[8] != b'z' {
-                return Err(bad(
-                    "compressed element: expected the byte 'z' before the deflate stream",
-                ));
+                return Err(bad("expected the byte 'z' before the deflate stream"));
             }
             match inflate.zlib_decompress(stream, out) {
                 Ok(n) if n == out.len() => {}
-                Ok(n) => {
-                    return Err(bad(&format!(
-                        "compressed element: expected {size} bytes, found {n}"
-                    )));
-                }
-                Err(_) => return Err(bad("compressed element: invalid deflate stream")),
+                Ok(n) => return Err(bad(&format!("expected {size} bytes, found {n}"))),
+                Err(_) => return Err(bad("invalid deflate stream")),
             }
             let sum = libdeflater::adler32(out).to_be_bytes();
             if stream.last_chunk() != Some(&sum) || ends_before(stream, sum, inflate, out.len()) {
-                return Err(bad("compressed element: unexpected bytes after the deflate stream"));
+                return Err(bad("unexpected bytes after the deflate stream"));
             }
             Ok(())
         })
@@ -83,30 +72,24 @@ fn ends_before(stream: &[u8], sum: [u8; 4], inflate: &mut Decompressor, size: us
 }
 
 fn bad(message: &str) -> Error {
-    Error::malformed("scda-010", message)
+    Error::malformed("scda-010", format!("compressed element: {message}"))
 }
 
 /// Decodes lines of base64. The two bytes after each line are arbitrary; only the last line may be short.
 fn decode_lines(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.clear();
-    out.reserve(stored.len() / 4 * 3 + LINE * LINES_AT_ONCE);
-    let mut parts = stored.chunks((LINE + 2) * LINES_AT_ONCE).peekable();
-    while let Some(lines) = parts.next() {
+    out.reserve(stored.len() / 4 * 3);
+    let mut lines = stored.chunks(LINE + 2).peekable();
+    while let Some(line) = lines.next() {
         let start = out.len();
-        for line in lines.chunks(LINE + 2) {
-            let (code, _) = line
-                .split_last_chunk::<2>()
-                .filter(|(code, _)| !code.is_empty())
-                .ok_or_else(|| bad("compressed element: a base64 line has no line break"))?;
-            out.extend_from_slice(code);
+        let (code, _) = line
+            .split_last_chunk::<2>()
+            .filter(|(code, _)| !code.is_empty())
+            .ok_or_else(|| bad("a base64 line has no line break"))?;
+        STANDARD.decode_append(code, out).map_err(|_| bad("invalid base64"))?;
+        if lines.peek().is_some() && out.len() - start != LINE_BYTES {
+            return Err(bad("base64 padding before the last line"));
         }
-        // Base64 padding inside the joined lines is an error.
-        let decoded = STANDARD.decode_inplace(&mut out[start..]);
-        let decoded = decoded.map_err(|_| bad("compressed element: invalid base64"))?.len();
-        if parts.peek().is_some() && decoded != LINE_BYTES * LINES_AT_ONCE {
-            return Err(bad("compressed element: base64 padding before the last line"));
-        }
-        out.truncate(start + decoded);
     }
     Ok(())
 }
@@ -121,9 +104,8 @@ pub struct Encoder {
     /// For elements larger than [`SMALL`], and for others; created on first use.
     large: Option<Compressor>,
     small: Option<Compressor>,
-    /// Size, 'z' and deflate stream; some lines of base64.
+    /// Size, 'z' and deflate stream.
     bytes: Vec<u8>,
-    code: Vec<u8>,
     breaks: Breaks,
 }
 
@@ -135,7 +117,7 @@ impl Encoder {
         let level = valid.ok_or_else(|| {
             Error::argument(format!("expected a compression level from 0 to 12, found {level}"))
         })?;
-        Ok(Self { level, large: None, small: None, bytes: Vec::new(), code: Vec::new(), breaks })
+        Ok(Self { level, large: None, small: None, bytes: Vec::new(), breaks })
     }
 
     /// Fails if compressing an element of `size` bytes exceeds the memory limit.
@@ -159,13 +141,9 @@ impl Encoder {
             .zlib_compress(element, &mut self.bytes[PREFIX..])
             .map_err(|_| Error::argument("compression of an element failed"))?;
         let end: &[u8; 2] = if self.breaks == Breaks::Mime { b"\r\n" } else { b"=\n" };
-        for lines in self.bytes[..PREFIX + used].chunks(LINE_BYTES * LINES_AT_ONCE) {
-            self.code.clear();
-            STANDARD.encode_append(lines, &mut self.code);
-            for line in self.code.chunks(LINE) {
-                out.extend_from_slice(line);
-                out.extend_from_slice(end);
-            }
+        for line in self.bytes[..PREFIX + used].chunks(LINE_BYTES) {
+            STANDARD.encode_append(line, out);
+            out.extend_from_slice(end);
         }
         Ok(())
     }
@@ -197,7 +175,7 @@ mod tests {
         Encoder::new(0, Breaks::Unix).unwrap().encode(&element, &mut stored).unwrap();
         let mut out = vec![0; element.len()];
         Convention.decode(&stored, &mut out).unwrap();
-        for line in [1, LINES_AT_ONCE - 1, LINES_AT_ONCE, LINES_AT_ONCE + 1, 2 * LINES_AT_ONCE] {
+        for line in [1, 2, 255, 256, 257, 512] {
             let mut damaged = stored.clone();
             damaged[line * (LINE + 2) - 3] = b'=';
             assert_eq!(Convention.decode(&damaged, &mut out).unwrap_err().code(), "scda-010");

@@ -99,13 +99,9 @@ impl Content {
     pub(crate) fn of_array(dataset: &Dataset, desc: &ArrayDesc) -> Result<Self> {
         let len = desc.bytes()?;
         // Bytes are not swapped. These layouts need complete elements.
-        let dtype = match desc.layout {
-            Layout::Fill(_)
-            | Layout::Rows { .. }
-            | Layout::Chunked { .. }
-            | Layout::Computed(_) => desc.dtype,
-            _ => DType::opaque(1),
-        };
+        let by_element = matches!(desc.layout, Layout::Fill(_) | Layout::Computed(_));
+        let by_element = by_element || desc.layout.is_scattered();
+        let dtype = if by_element { desc.dtype } else { DType::opaque(1) };
         let size = dtype.size() as u64;
         let shape = Shape::new([len.checked_div(size).unwrap_or(0)]);
         let flat = ArrayDesc::new(dtype, shape, desc.layout.clone());

@@ -1,11 +1,13 @@
 //! Writes any dataset as scda: every array is a field, every group a section with its attributes.
 
+use std::path::Path;
+
 use spile_core::Dataset;
 use spile_core::comm::{Serial, SharedSink};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Loss, LossKind};
-use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::format::{Capabilities, FormatWriter, Loss, LossKind, WriteOptions};
+use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::metadata::coords_to_meta;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
@@ -13,6 +15,7 @@ use spile_core::tree::{Attrs, Node, Tree, Value};
 use spile_core::wire::ByteOrder;
 use spile_interchange::{Kept, Losses};
 
+use crate::Scda;
 use crate::buffers::Elements;
 use crate::content::Content;
 use crate::semantics::checkpoint::describe;
@@ -49,30 +52,53 @@ enum Data {
     Varray(Vec<u64>),
 }
 
-pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
-    let tree = content.tree();
-    check_frames(tree)?;
-    // The attribute `user` of the root is the user string of the file.
-    let user = match tree.attrs().get("user") {
-        Some(Value::Text(text)) => text.as_bytes(),
-        Some(Value::Bytes(bytes)) => bytes,
-        _ => &[],
-    };
-    let user = if user.len() <= USER { user } else { &[] };
-    let mut writer = Writer::over(&Serial, Box::new(BorrowedSink(sink)), user, Options::default())?;
-    describe(&Serial, &mut writer, Ok(group("", tree.attrs())))?;
-    for (_, node) in tree.iter() {
-        match &node.array {
-            None => describe(&Serial, &mut writer, Ok(group(&node.path, &node.attrs)))?,
-            Some(array) => write_array(content, node, array, &mut writer)
-                .map_err(|e| e.in_object(format!("array \"{}\"", node.path)))?,
-        }
+impl FormatWriter for Scda {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
+            rank: usize::MAX,
+            order: Order::C,
+            frames: false,
+            dtype: |_| true,
+            byte: DType::U8,
+            name: |_| true,
+            adds: &[],
+        })
     }
-    writer.close()
+
+    fn keeps_scaling(&self) -> bool {
+        true
+    }
+
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        losses(content)
+    }
+
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let tree = content.tree();
+        check_frames(tree)?;
+        // The attribute `user` of the root is the user string of the file.
+        let user = match tree.attrs().get("user") {
+            Some(Value::Text(text)) => text.as_bytes(),
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => &[],
+        };
+        let user = if user.len() <= USER { user } else { &[] };
+        let mut writer =
+            Writer::over(&Serial, Box::new(BorrowedSink(sink)), user, Options::default())?;
+        describe(&Serial, &mut writer, Ok(group("", tree.attrs())))?;
+        for (_, node) in tree.iter() {
+            match &node.array {
+                None => describe(&Serial, &mut writer, Ok(group(&node.path, &node.attrs)))?,
+                Some(array) => write_array(content, node, array, &mut writer)
+                    .map_err(|e| e.in_object(format!("array \"{}\"", node.path)))?,
+            }
+        }
+        writer.close().map(|()| Vec::new())
+    }
 }
 
-/// What [`write_tree`] does not keep.
-pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
+/// What writing does not keep.
+fn losses(content: &Dataset) -> Result<Vec<Loss>> {
     let tree = content.tree();
     check_frames(tree)?;
     group("", tree.attrs()).text()?;
@@ -141,16 +167,12 @@ fn write_array(
 fn field(content: &Dataset, node: &Node, own: &ArrayDesc) -> Result<(Field, Data)> {
     let tree = content.tree();
     let desc = tree.resolve(own)?;
-    let dtype = match desc.layout {
-        Layout::PerFrame(_) => return Err(no_frames()),
-        Layout::Inline(..)
-        | Layout::Fill(_)
-        | Layout::EncodedWhole { .. }
-        | Layout::Computed(_)
-        | Layout::Rows { .. }
-        | Layout::Chunked { .. } => desc.dtype.with_order(ByteOrder::Little),
-        _ => desc.dtype,
-    };
+    if desc.layout.frames().is_some() {
+        return Err(no_frames());
+    }
+    // Elements that are not contiguous bytes are read, which makes them little-endian.
+    let read = desc.layout.is_always_little() || desc.layout.is_scattered();
+    let dtype = if read { desc.dtype.with_order(ByteOrder::Little) } else { desc.dtype };
     let mut field = Field::new(&node.path, dtype);
     if own.dims != ArrayDesc::default_dims(own.dims.len()) {
         field.dims.clone_from(&own.dims);

@@ -16,7 +16,7 @@
 //! | `content` | [`Content`]: data of a section as a byte stream |
 //! | `semantics` | named, typed fields: [`Field`], [`Checkpoint`], [`Restart`] |
 //! | `to_tree` `from_tree` | a file as a tree; any dataset as scda |
-//! | `ops` | [`recode`]: change of compression and line breaks |
+//! | `recode` | [`recode`](fn@recode): change of compression and line breaks |
 //! | `check` `salvage` | validation; recovery of truncated files |
 //!
 //! ```
@@ -45,9 +45,9 @@ mod check;
 mod codec;
 mod content;
 mod from_tree;
-mod ops;
 mod read;
 mod read_parallel;
+mod recode;
 mod salvage;
 mod section;
 mod semantics;
@@ -58,28 +58,17 @@ mod write;
 pub use buffers::{Elements, Fetch, Slots};
 pub use codec::Encoder;
 pub use content::Content;
-pub use ops::{Change, Coding, Recode, changes, recode};
 pub use read::File;
 pub use read_parallel::{Cursor, split_evenly};
+pub use recode::{Change, Coding, Recode, changes, recode};
 pub use section::{Section, SectionHeader};
 pub use semantics::Field;
 pub use semantics::checkpoint::Checkpoint;
 pub use semantics::restart::{Restart, Stored};
 pub use write::{Options, Writer};
 
-use std::path::Path;
-
-use spile_core::Dataset;
-use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Capabilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss,
-    OpenOptions, Parsed, Salvage, Salvager, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::shape::Order;
-use spile_core::sink::Sink;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
 /// The scda format, for the registry.
@@ -111,48 +100,10 @@ impl Format for Scda {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        let file = File::from_source(source.clone(), true, &options.limits)?;
-        let (tree, warnings) = to_tree::to_tree(&file)?;
-        let summary = file.summary(&tree);
-        let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(warnings);
-        Ok(parsed.with_native(file))
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().writer(self).checker(self).salvager(self)
-    }
-}
-
-impl FormatWriter for Scda {
-    fn capabilities(&self) -> Option<Capabilities> {
-        Some(Capabilities {
-            rank: usize::MAX,
-            order: Order::C,
-            frames: false,
-            dtype: |_| true,
-            byte: DType::U8,
-            name: |_| true,
-            adds: &[],
-        })
-    }
-
-    fn losses(&self, content: &Dataset, _path: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink).map(|()| Vec::new())
-    }
-}
-
-impl Checker for Scda {
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
-    }
-}
-
-impl Salvager for Scda {
-    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-        salvage::salvage(source, target, limits)
     }
 }

@@ -4,16 +4,15 @@ use std::path::Path;
 
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::layout::ArrayDesc;
 use spile_core::limits::{Budget, Limits};
 use spile_core::read::Array;
 use spile_core::source::Source;
-use spile_core::tree::{Attrs, Tree, Value};
+use spile_core::tree::Tree;
 
 use crate::content::Content;
 use crate::section::Section;
-use crate::wire::{FILE_HEADER, FileHeader, Kind};
+use crate::wire::{FILE_HEADER, FileHeader};
 
 /// An open scda file in the terms of the format. Opening reads the section headers and the size entries
 /// of V sections. The list of sections and the tables of sizes are charged to the memory limit before
@@ -98,61 +97,5 @@ impl File {
 
     pub(crate) fn open_array(&self, desc: &ArrayDesc) -> Result<Array> {
         self.bytes.open_array(desc)
-    }
-
-    /// Key facts; `tree` is that of the file.
-    pub(crate) fn summary(&self, tree: &Tree) -> Attrs {
-        let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
-        let mut fields = Attrs::from([
-            ("version", format!("{:02x}", self.header.version).into()),
-            ("vendor", text(&self.header.vendor)),
-            ("user", text(&self.header.user)),
-            ("line breaks", format!("{:?}", self.header.breaks).into()),
-            ("sections", (self.sections.len() as u64).into()),
-        ]);
-        // Values of a checkpoint, such as program name and step.
-        let values = tree.attrs().iter().filter(|(name, _)| *name != "user");
-        fields.extend(values.map(|(name, value)| (format!("value {name}"), value.clone())));
-        fields
-    }
-}
-
-impl Native for File {
-    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let mut emit = |offset, len, kind, name: String, value: String| {
-            if len > 0 { each(Region { offset, len, kind, name, value }) } else { Ok(()) }
-        };
-        let version = format!("version {:02x}", self.header.version);
-        emit(0, FILE_HEADER, RegionKind::Header, "file header".into(), version)?;
-        for (number, section) in self.sections.iter().enumerate() {
-            for raw in section.raws() {
-                let name = |part: &str| format!("section {number} {part}");
-                let head = raw.data() - raw.head.offset;
-                emit(raw.head.offset, head, RegionKind::Header, name("header"), raw.head.title())?;
-                let value = match (section.encoded, raw.head.kind) {
-                    (true, _) => "encoded".into(),
-                    (false, Kind::Array) => format!("{} x {}", raw.head.count, raw.head.size),
-                    (false, Kind::Varray) => format!("{} elements", raw.head.count),
-                    _ => String::new(),
-                };
-                emit(raw.data(), raw.len, RegionKind::Data, name("data"), value)?;
-                let end = raw.data_end();
-                emit(end, raw.end() - end, RegionKind::Padding, name("padding"), String::new())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for (number, section) in self.sections.iter().enumerate() {
-            each(Object {
-                path: String::from_utf8_lossy(section.user()).into_owned(),
-                id: Some(number.to_string()),
-                frame: None,
-                kind: section.kind.letter().to_string(),
-                array: section.desc(),
-            })?;
-        }
-        Ok(())
     }
 }

@@ -100,7 +100,7 @@ impl<'c> Cursor<'c> {
             (Kind::Varray, None) => {
                 // Every rank adds up an equal part of the sizes.
                 let counts = split_evenly(open.headers.data.count, self.comm.size());
-                let (_, total) = self.sum_sizes(&counts)?;
+                let (_, total) = self.sum_sizes(&counts, |_| ())?;
                 self.move_behind(total)
             }
             _ => self.close(),

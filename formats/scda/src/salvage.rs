@@ -3,47 +3,51 @@
 
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::Salvage;
+use spile_core::format::{Salvage, Salvager};
 use spile_core::limits::{Budget, Limits};
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
+use crate::Scda;
 use crate::check::decode_all;
 use crate::section::{Section, compressed_kind};
 use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, read_starts};
 
-pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-    FileHeader::read(source)?;
-    let mut saved = Salvage::default();
-    let bytes = Dataset::new(source.clone(), Tree::new(limits));
-    target.copy_from(source, 0, FILE_HEADER)?;
-    let (mut offset, mut number) = (FILE_HEADER, 0);
-    loop {
-        match Section::read(source, offset, true, &mut Budget::new(limits)) {
-            Ok(None) => return Ok(saved),
-            Ok(Some(section)) => {
-                let title = title(&section.raw().head, section.announcement());
-                let decoded = if section.encoded { decode_all(&bytes, &section) } else { Ok(()) };
-                if let Err(error) = decoded {
-                    saved.lost.push(format!("section {number}, {title}: {error}"));
-                } else {
-                    target.copy_from(source, offset, section.end() - offset)?;
-                    saved.kept.push(title);
+impl Salvager for Scda {
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        FileHeader::read(source)?;
+        let mut saved = Salvage::default();
+        let bytes = Dataset::new(source.clone(), Tree::new(limits));
+        target.copy_from(source, 0, FILE_HEADER)?;
+        let (mut offset, mut number) = (FILE_HEADER, 0);
+        loop {
+            match Section::read(source, offset, true, &mut Budget::new(limits)) {
+                Ok(None) => return Ok(saved),
+                Ok(Some(section)) => {
+                    let title = title(&section.raw().head, section.announcement());
+                    let decoded =
+                        if section.encoded { decode_all(&bytes, &section) } else { Ok(()) };
+                    if let Err(error) = decoded {
+                        saved.lost.push(format!("section {number}, {title}: {error}"));
+                    } else {
+                        target.copy_from(source, offset, section.end() - offset)?;
+                        saved.kept.push(title);
+                    }
+                    offset = section.end();
                 }
-                offset = section.end();
-            }
-            Err(error) => {
-                let (message, next) =
-                    lost(source, offset, &format!("section {number}"), &error, limits);
-                saved.lost.push(message);
-                match next {
-                    Some(next) => offset = next,
-                    None => return Ok(saved),
+                Err(error) => {
+                    let (message, next) =
+                        lost(source, offset, &format!("section {number}"), &error, limits);
+                    saved.lost.push(message);
+                    match next {
+                        Some(next) => offset = next,
+                        None => return Ok(saved),
+                    }
                 }
             }
+            number += 1;
         }
-        number += 1;
     }
 }
 
@@ -61,14 +65,16 @@ fn lost(
         });
         format!("{section} and all following: {error}{}", present.unwrap_or_default())
     };
-    let Ok(Some(raw)) = Raw::read(source, offset) else {
+    let read = |at| Section::read(source, at, false, &mut Budget::new(limits));
+    let Ok(Some(first)) = read(offset) else {
         return (rest(Head::read(source, offset).ok().flatten(), None), None);
     };
     // The first section of a compressed pair is complete; the second is truncated or of another type.
-    if Raw::read(source, raw.end()).is_err() {
-        return (rest(Head::read(source, raw.end()).ok().flatten(), Some(&raw)), None);
+    let next = first.end();
+    if read(next).is_err() {
+        return (rest(Head::read(source, next).ok().flatten(), Some(first.raw())), None);
     }
-    (format!("{section}, {}: {error}", raw.head.title()), Some(raw.end()))
+    (format!("{section}, {}: {error}", first.title()), Some(next))
 }
 
 /// Type and user string of a section as the user sees it: `A "density" (compressed)`.

@@ -75,12 +75,8 @@ impl Headers {
         decode: bool,
         fetch: impl Fn(u64, usize) -> Result<Vec<u8>>,
     ) -> Result<Option<Self>> {
-        // Enough for an I section and the header after it.
-        let bytes = fetch(offset, 2 * LONGEST_HEAD)?;
-        let parse = |bytes: &[u8], offset| {
-            Head::parse(&bytes[..bytes.len().min(LONGEST_HEAD)], offset, file_len)
-        };
-        let Some(first) = parse(&bytes, offset)? else { return Ok(None) };
+        let bytes = fetch(offset, LONGEST_HEAD)?;
+        let Some(first) = Head::parse(&bytes, offset, file_len)? else { return Ok(None) };
         let Some(kind) = compressed_kind(first.kind, &first.user).filter(|_| decode) else {
             let (kind, size) = (first.kind, first.size);
             let this = Self { kind, size, announcement: None, data: first };
@@ -88,10 +84,7 @@ impl Headers {
         };
         let bad = |message: String, at| Error::malformed("scda-011", message).at(at);
         let next = first.section_end(file_len, first.data_len()?)?;
-        let second = match bytes.get((next - offset) as usize..) {
-            Some(bytes) if kind != Kind::Varray => parse(bytes, next)?,
-            _ => parse(&fetch(next, LONGEST_HEAD)?, next)?,
-        };
+        let second = Head::parse(&fetch(next, LONGEST_HEAD)?, next, file_len)?;
         let stored = if kind == Kind::Block { Kind::Block } else { Kind::Varray };
         let second = second.filter(|second| second.kind == stored).ok_or_else(|| {
             bad(format!("expected a {} section with the compressed data", stored.letter()), next)

@@ -15,6 +15,7 @@ use spile_core::limits::Limits;
 use spile_core::metadata::{CoordMeta, Scaling, json};
 use spile_core::shape::Shape;
 use spile_core::tree::{Attrs, Value};
+use spile_core::wire::ByteOrder;
 
 use crate::wire::{Kind, USER};
 
@@ -161,26 +162,23 @@ impl Field {
 
     /// Fails unless version, type and element shape are those of `expected`.
     pub(crate) fn check_expected(&self, expected: &Self) -> Result<()> {
-        let differs = |what: &str, found: String, expected: String| {
-            let message = format!("expected {what} {expected}, found {found}");
-            Err(Error::argument(message).in_object(self.title()))
-        };
         let version =
             |field: &Self| field.attrs.get("version").map_or("none".into(), Value::to_string);
-        if version(self) != version(expected) {
-            return differs("version", version(self), version(expected));
-        }
         // Bytes are swapped on reading.
-        let dtype = |field: &Self| (field.dtype.kind(), field.dtype.size());
-        if dtype(self) != dtype(expected) {
-            return differs("type", self.dtype.to_string(), expected.dtype.to_string());
-        }
+        let dtype = |field: &Self| field.dtype.with_order(ByteOrder::Little).to_string();
         let shape = |field: &Self| {
             let order = if field.fortran_order { " in Fortran order" } else { "" };
             format!("{}{order}", Shape::new(field.shape.clone()))
         };
-        if shape(self) != shape(expected) {
-            return differs("element shape", shape(self), shape(expected));
+        for (name, expected, found) in [
+            ("version", version(expected), version(self)),
+            ("type", dtype(expected), dtype(self)),
+            ("element shape", shape(expected), shape(self)),
+        ] {
+            if expected != found {
+                let message = format!("expected {name} {expected}, found {found}");
+                return Err(Error::argument(message).in_object(self.title()));
+            }
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! The tree of a file: fields and groups from sections that follow the convention of
 //! [`semantics`](crate::semantics), plain sections otherwise.
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
 use spile_core::metadata::{CoordMeta, coords_from_meta};
@@ -10,12 +12,13 @@ use spile_core::read::Axes;
 use spile_core::report::{Finding, Report};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
 use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
 use crate::read::File;
 use crate::section::Section;
 use crate::semantics::{Description, Field, Group, Visitor, mismatch, shorten, visit};
-use crate::wire::{FileHeader, Kind};
+use crate::wire::{FILE_HEADER, FileHeader, Kind};
 
 /// Memory of a node that the tree does not charge: the small allocations of id, shape and coordinates.
 const SMALL: u64 = 4 * 32;
@@ -24,7 +27,7 @@ const SMALL: u64 = 4 * 32;
 const FINDING: u64 = size_of::<Finding>() as u64 + 600;
 
 /// Builds the tree. A description that cannot be used is a finding.
-pub(crate) fn to_tree(file: &File) -> Result<(Tree, Vec<Finding>)> {
+pub(crate) fn build(file: &File) -> Result<(Tree, Vec<Finding>)> {
     let mut tree = Tree::new(file.limits());
     tree.charge(file.memory(), "the list of sections")?;
     let nodes = file.sections().len().saturating_mul(size_of::<Node>());
@@ -39,6 +42,72 @@ pub(crate) fn to_tree(file: &File) -> Result<(Tree, Vec<Finding>)> {
     }
     builder.link_coords();
     Ok((builder.tree, builder.report.findings))
+}
+
+/// Opens the file in `source`. Compressed sections are decoded when they are read.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let file = File::from_source(source.clone(), true, &options.limits)?;
+    let (tree, warnings) = build(&file)?;
+    let summary = summary(&file, &tree);
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(warnings);
+    Ok(parsed.with_native(file))
+}
+
+/// Key facts; `tree` is that of the file.
+fn summary(file: &File, tree: &Tree) -> Attrs {
+    let header = file.header();
+    let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
+    let mut fields = Attrs::from([
+        ("version", format!("{:02x}", header.version).into()),
+        ("vendor", text(&header.vendor)),
+        ("user", text(&header.user)),
+        ("line breaks", format!("{:?}", header.breaks).into()),
+        ("sections", (file.sections().len() as u64).into()),
+    ]);
+    // Values of a checkpoint, such as program name and step.
+    let values = tree.attrs().iter().filter(|(name, _)| *name != "user");
+    fields.extend(values.map(|(name, value)| (format!("value {name}"), value.clone())));
+    fields
+}
+
+impl Native for File {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let mut emit = |offset, len, kind, name: String, value: String| {
+            if len > 0 { each(Region { offset, len, kind, name, value }) } else { Ok(()) }
+        };
+        let version = format!("version {:02x}", self.header().version);
+        emit(0, FILE_HEADER, RegionKind::Header, "file header".into(), version)?;
+        for (number, section) in self.sections().iter().enumerate() {
+            for raw in section.raws() {
+                let name = |part: &str| format!("section {number} {part}");
+                let head = raw.data() - raw.head.offset;
+                emit(raw.head.offset, head, RegionKind::Header, name("header"), raw.head.title())?;
+                let value = match (section.encoded, raw.head.kind) {
+                    (true, _) => "encoded".into(),
+                    (false, Kind::Array) => format!("{} x {}", raw.head.count, raw.head.size),
+                    (false, Kind::Varray) => format!("{} elements", raw.head.count),
+                    _ => String::new(),
+                };
+                emit(raw.data(), raw.len, RegionKind::Data, name("data"), value)?;
+                let end = raw.data_end();
+                emit(end, raw.end() - end, RegionKind::Padding, name("padding"), String::new())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (number, section) in self.sections().iter().enumerate() {
+            each(Object {
+                path: String::from_utf8_lossy(section.user()).into_owned(),
+                id: Some(number.to_string()),
+                frame: None,
+                kind: section.kind.letter().to_string(),
+                array: section.desc(),
+            })?;
+        }
+        Ok(())
+    }
 }
 
 struct Builder<'a> {

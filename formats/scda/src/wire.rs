@@ -1,14 +1,13 @@
 //! On-disk structures: paddings, count entries, the file header and raw sections (section 2 of the
 //! specification).
 
-mod digits;
 mod entries;
 
 use spile_core::error::{Error, Result};
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
-pub(crate) use entries::{ENTRIES_AT_ONCE, check_entries, read_starts, sum_sizes};
+pub(crate) use entries::{ENTRIES_AT_ONCE, check_entries, read_starts};
 pub use entries::{count, format_entries, parse_entries};
 
 /// Bytes of the file header (Figure 1).
@@ -264,18 +263,6 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Reads the section at `offset`; `None` at the end of the file. The size entries of a V section
-    /// are added up, not kept.
-    pub fn read(source: &Source, offset: u64) -> Result<Option<Self>> {
-        let Some(head) = Head::read(source, offset)? else { return Ok(None) };
-        let len = match head.kind {
-            Kind::Varray => sum_sizes(source, head.end(), head.count, b'E')?,
-            _ => head.data_len()?,
-        };
-        head.section_end(source.len(), len)?;
-        Ok(Some(Self { head, len }))
-    }
-
     /// Offset of the first data byte.
     pub fn data(&self) -> u64 {
         self.head.data()

@@ -7,7 +7,9 @@ use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
 use spile_core::error::{Error, Result};
 use spile_core::sink::Overwrite;
 
-use crate::buffers::{Elements, Encoded, Run, encode, runs};
+use crate::buffers::{
+    BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ENCODED_AT_ONCE, Elements, Encoded, Run, encode, split,
+};
 use crate::codec::Encoder;
 use crate::section::{COMPRESSED_ARRAY, COMPRESSED_BLOCK, COMPRESSED_VARRAY};
 use crate::wire::{
@@ -17,9 +19,6 @@ use crate::wire::{
 
 /// Bytes written at once if they are not written directly from the caller's buffer.
 const AT_ONCE: usize = 1 << 20;
-
-/// Maximum bytes of several elements that are compressed before they are written.
-const ENCODED_AT_ONCE: u64 = 4 << 20;
 
 /// Options for writing a file.
 #[derive(Clone, Debug)]
@@ -53,9 +52,8 @@ pub struct Writer<'c> {
 impl<'c> Writer<'c> {
     /// Starts a file.
     pub fn create(comm: &'c dyn Comm, path: &Path, user: &[u8], options: Options) -> Result<Self> {
-        check(comm, user, &options)?;
         let file = comm.create(path, options.overwrite)?;
-        Self::start(comm, file, user, options)
+        Self::over(comm, file, user, options)
     }
 
     /// Starts a file in an existing sink; [`Writer::close`] finishes the sink.
@@ -65,16 +63,12 @@ impl<'c> Writer<'c> {
         user: &[u8],
         options: Options,
     ) -> Result<Self> {
-        check(comm, user, &options)?;
-        Self::start(comm, file, user, options)
-    }
-
-    fn start(
-        comm: &'c dyn Comm,
-        file: Box<dyn SharedSink + 'c>,
-        user: &[u8],
-        options: Options,
-    ) -> Result<Self> {
+        let checked = check_string(&options.vendor, VENDOR, "vendor")
+            .and_then(|()| check_string(user, USER, "user"))
+            .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
+        // All ranks must pass the same.
+        let same = (user, &options.vendor, options.breaks == Breaks::Mime, options.level);
+        agree_alike(comm, checked, same)?;
         let mut writer = Self { comm, file, cursor: 0, options };
         let mut header = b"scdata0 ".to_vec();
         header.extend(pad(&writer.options.vendor, 24, writer.options.breaks));
@@ -133,7 +127,9 @@ impl<'c> Writer<'c> {
             return self.write_block(user, size, data);
         }
         let mut encoded = Vec::new();
-        let mut encode = || self.encoder()?.encode(data.contiguous(&mut Vec::new())?, &mut encoded);
+        let Options { level, breaks, .. } = self.options;
+        let mut encode =
+            || Encoder::new(level, breaks)?.encode(data.contiguous(&mut Vec::new())?, &mut encoded);
         agree(self.comm, if here { encode() } else { Ok(()) })?;
         let lengths = gather_numbers(self.comm, encoded.len() as u64)?;
         self.write_announcement(COMPRESSED_BLOCK, size)?;
@@ -142,10 +138,7 @@ impl<'c> Writer<'c> {
 
     /// Writes a block of `size` bytes, all of which are on one rank.
     fn write_block(&mut self, user: &[u8], size: u64, data: Elements<'_>) -> Result<()> {
-        let mut head = self.head(b'B', user);
-        head.extend(self.entry(b'E', size));
-        self.write_at_root(self.cursor, &head)?;
-        let start = self.cursor + head.len() as u64;
+        let start = self.write_head(b'B', user, &[(b'E', size)])?;
         self.write_data(start, start, size, data)
     }
 
@@ -176,11 +169,7 @@ impl<'c> Writer<'c> {
             let mine = counts[self.comm.rank()] as usize;
             return self.write_encoded(user, counts, mine, |_| size, data);
         }
-        let mut head = self.head(b'A', user);
-        head.extend(self.entry(b'N', total(counts)?));
-        head.extend(self.entry(b'E', size));
-        self.write_at_root(self.cursor, &head)?;
-        let start = self.cursor + head.len() as u64;
+        let start = self.write_head(b'A', user, &[(b'N', total(counts)?), (b'E', size)])?;
         self.write_data(start, start + before(counts, self.comm.rank()) * size, bytes, data)
     }
 
@@ -211,11 +200,7 @@ impl<'c> Writer<'c> {
             return self.write_varray(user, counts, sizes, data);
         }
         let number = total(counts)?;
-        let mut head = self.head(b'A', COMPRESSED_VARRAY);
-        head.extend(self.entry(b'N', number));
-        head.extend(self.entry(b'E', ENTRY));
-        self.write_at_root(self.cursor, &head)?;
-        let start = self.cursor + head.len() as u64;
+        let start = self.write_head(b'A', COMPRESSED_VARRAY, &[(b'N', number), (b'E', ENTRY)])?;
         self.write_entries(start, b'U', counts, sizes)?;
         // The last byte of an entry is a line break in either style.
         self.pad_data(start, number * ENTRY, Some(b'\n').filter(|_| number > 0))?;
@@ -231,16 +216,16 @@ impl<'c> Writer<'c> {
     ) -> Result<()> {
         let lengths = gather_numbers(self.comm, data.bytes())?;
         let bytes = total(&lengths)?;
-        let table = self.write_varray_head(user, total(counts)?)?;
+        let table = self.write_head(b'V', user, &[(b'N', total(counts)?)])?;
         self.write_entries(table, b'E', counts, sizes)?;
         let start = table + total(counts)? * ENTRY;
         self.write_data(start, start + before(&lengths, self.comm.rank()), bytes, data)
     }
 
-    /// Writes the header of a V section and returns the offset of the size entries.
-    fn write_varray_head(&mut self, user: &[u8], number: u64) -> Result<u64> {
-        let mut head = self.head(b'V', user);
-        head.extend(self.entry(b'N', number));
+    /// Writes type, user string and counts of a section. Returns the offset of the first byte after them.
+    fn write_head(&self, letter: u8, user: &[u8], counts: &[(u8, u64)]) -> Result<u64> {
+        let mut head = self.head(letter, user);
+        head.extend(counts.iter().flat_map(|(letter, value)| self.entries(*letter, &[*value])));
         self.write_at_root(self.cursor, &head)?;
         Ok(self.cursor + head.len() as u64)
     }
@@ -254,12 +239,12 @@ impl<'c> Writer<'c> {
         size_of: impl Fn(usize) -> u64 + Sync,
         data: Elements<'_>,
     ) -> Result<()> {
-        let (level, breaks) = (self.options.level, self.options.breaks);
+        let Options { level, breaks, .. } = self.options;
         let encoder = || Encoder::new(level, breaks);
         let encode =
             |runs: &[Run], parts: &mut Vec<Encoded>| encode(data, &size_of, runs, encoder, parts);
         let mut parts = Vec::new();
-        let runs = runs((0..number).map(&size_of));
+        let runs = split((0..number).map(&size_of), ELEMENTS_AT_ONCE, BYTES_AT_ONCE);
         if self.comm.size() > 1 {
             // The offset of a rank's elements depends on the compressed sizes of the other ranks.
             agree(self.comm, encode(&runs, &mut parts))?;
@@ -267,19 +252,11 @@ impl<'c> Writer<'c> {
             let pieces: Vec<&[u8]> = parts.iter().map(|(_, bytes)| bytes.as_slice()).collect();
             return self.write_varray(user, counts, &sizes, Elements::Indirect(&pieces));
         }
-        let table = self.write_varray_head(user, number as u64)?;
+        let table = self.write_head(b'V', user, &[(b'N', number as u64)])?;
         let start = table + number as u64 * ENTRY;
         let (mut entry, mut at, mut last) = (table, start, None);
-        let mut left = runs.as_slice();
-        while !left.is_empty() {
-            let mut bytes = 0;
-            let fits = |run: &&Run| {
-                bytes += run.bytes;
-                bytes <= ENCODED_AT_ONCE
-            };
-            let (batch, rest) = left.split_at(left.iter().take_while(fits).count().max(1));
-            left = rest;
-            encode(batch, &mut parts)?;
+        for batch in split(runs.iter().map(|run| run.bytes), usize::MAX, ENCODED_AT_ONCE) {
+            encode(&runs[batch.first..batch.first + batch.number], &mut parts)?;
             for (sizes, bytes) in &parts {
                 self.file.write_at_all(entry, &self.entries(b'E', sizes))?;
                 self.file.write_at_all(at, bytes)?;
@@ -317,12 +294,12 @@ impl<'c> Writer<'c> {
         let mut left = data.bytes();
         let rounds = gather_numbers(self.comm, left.div_ceil(AT_ONCE as u64))?;
         let mut buffer = vec![0; left.min(AT_ONCE as u64) as usize];
-        let mut reader = data.reader();
+        let mut fill = data.reader();
         let mut filled = Ok(());
         for _ in 0..rounds.into_iter().max().unwrap_or(0) {
             let piece = &mut buffer[..left.min(AT_ONCE as u64) as usize];
             if filled.is_ok() {
-                filled = reader.fill(piece);
+                filled = fill(piece);
             }
             if filled.is_err() && self.comm.size() == 1 {
                 // No other rank waits for this one.
@@ -364,15 +341,8 @@ impl<'c> Writer<'c> {
 
     /// Writes the I section before compressed data, with their uncompressed size (Figure 6).
     fn write_announcement(&mut self, user: &[u8], size: u64) -> Result<()> {
-        let mut bytes = self.head(b'I', user);
-        bytes.extend(self.entry(b'U', size));
-        self.write_at_root(self.cursor, &bytes)?;
-        self.cursor += SECTION_HEADER + ENTRY;
+        self.cursor = self.write_head(b'I', user, &[(b'U', size)])?;
         Ok(())
-    }
-
-    fn encoder(&self) -> Result<Encoder> {
-        Encoder::new(self.options.level, self.options.breaks)
     }
 
     /// Type letter and user string, 64 bytes.
@@ -380,11 +350,6 @@ impl<'c> Writer<'c> {
         let mut out = vec![letter, b' '];
         out.extend(pad(user, SECTION_HEADER as usize - 2, self.options.breaks));
         out
-    }
-
-    /// A count entry, 32 bytes.
-    fn entry(&self, letter: u8, value: u64) -> Vec<u8> {
-        self.entries(letter, &[value])
     }
 
     /// Count entries, 32 bytes each.
@@ -417,15 +382,6 @@ impl<'c> Writer<'c> {
         }
         Ok((total(counts)?, counts[self.comm.rank()]))
     }
-}
-
-/// Checks strings and options of a new file, which must be the same on every rank.
-fn check(comm: &dyn Comm, user: &[u8], options: &Options) -> Result<()> {
-    let checked = check_string(&options.vendor, VENDOR, "vendor")
-        .and_then(|()| check_string(user, USER, "user"))
-        .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
-    let same = (user, &options.vendor, options.breaks == Breaks::Mime, options.level);
-    agree_alike(comm, checked, same)
 }
 
 fn check_string(bytes: &[u8], longest: usize, which: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 //! | task | measured | count |
 //! |---|---|---|
 //! | `make FOLDER CELLS FIELDS PARTICLES BLOCKS DUMPS` | creating the files of the other tasks | offset of the first field |
+//! | `link FOLDER NEW DUMPS` | creating a folder with links to the first dumps | dumps |
 //! | `open FILE` | header, blocks and tree | peak memory of this process in bytes |
 //! | `list FILE` | header and blocks | blocks |
 //! | `tree FILE` | header, blocks and tree | nodes |
@@ -29,8 +30,8 @@ use spile_core::sink::Overwrite;
 use spile_core::{Dataset, OpenOptions};
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, File, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf,
-    Writer, write_file,
+    BlockType, File, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf, Writer,
+    write_file,
 };
 
 /// Data to write, and the buffer for reading.
@@ -62,6 +63,17 @@ fn task(fields: &[&str], memory: &mut Memory) -> Measurement {
             }
             let file = File::open(folder.join("dump.sdf"), &limits)?;
             file.find("f0").next().ok_or("no field")?.header.data_location
+        }
+        ["link", folder, new, dumps] => {
+            std::fs::create_dir(new)?;
+            let dumps = dumps.parse()?;
+            for name in (0..dumps).map(|step| format!("{step:04}.sdf")) {
+                std::os::unix::fs::symlink(
+                    Path::new(folder).join(&name),
+                    Path::new(new).join(&name),
+                )?;
+            }
+            dumps
         }
         ["open", file] => {
             open(file)?;
@@ -152,7 +164,7 @@ impl Size {
 
     fn write(&self, path: &Path, step: i32, memory: &mut Vec<u8>) -> Result<()> {
         self.numbers(memory);
-        let bytes = |count: u64| Data::Bytes(&memory[..count as usize * 8]);
+        let bytes = |count: u64| &memory[..count as usize * 8];
         let (code_name, time) = ("Epoch3d".into(), f64::from(step));
         let header = FileHeader { code_name, step, time, ..FileHeader::default() };
         write_file(path, &header, Overwrite::Never, |file| {
@@ -162,7 +174,7 @@ impl Size {
             let axes: Vec<u8> = (0..3).flat_map(|_| axis()).collect();
             let grid = Meta::Mesh(mesh(&[nodes; 3]));
             let kind = BlockType::PlainMesh;
-            file.block("grid", "Grid/Grid", kind, REAL, &grid, Data::Bytes(&axes))?;
+            file.block("grid", "Grid/Grid", kind, REAL, &grid, &axes)?;
             for k in 0..self.fields {
                 let (id, name) = (format!("f{k}"), format!("Field/F{k}"));
                 let meta = Meta::PlainVariable(variable(&[self.side; 3]));
@@ -193,7 +205,7 @@ impl Size {
 /// A block that sdf-xarray requires.
 fn run_info(file: &mut Writer<'_>) -> spile_core::error::Result<()> {
     let (kind, info) = (BlockType::RunInfo, Meta::RunInfo(RunInfo::default()));
-    file.block("run_info", "Run_info", kind, DataType::Other, &info, Data::None)?;
+    file.block("run_info", "Run_info", kind, DataType::Other, &info, &[])?;
     Ok(())
 }
 
@@ -227,11 +239,11 @@ fn many_blocks(path: &Path, blocks: u64) -> Result<()> {
         run_info(file)?;
         let grid = Meta::Mesh(mesh(&[9]));
         let kind = BlockType::PlainMesh;
-        file.block("grid", "Grid/Grid", kind, REAL, &grid, Data::Bytes(&nodes))?;
+        file.block("grid", "Grid/Grid", kind, REAL, &grid, &nodes)?;
         for k in 2..blocks {
             let (id, name) = (format!("v{k}"), format!("Group{}/Variable{k}", k / 50));
             let meta = Meta::PlainVariable(variable(&[8]));
-            let data = Data::Bytes(&nodes[..64]);
+            let data = &nodes[..64];
             file.block(&id, &name, BlockType::PlainVariable, REAL, &meta, data)?;
         }
         Ok(())

@@ -2,15 +2,18 @@
 //! arrays become new blocks, with a mesh if they have coordinates.
 
 mod attrs;
+mod groups;
 mod losses;
-mod other_formats;
+mod new_blocks;
 mod station;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Hint, Result};
+use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
 use spile_core::layout::{ArrayDesc, Extent, Layout, Linear};
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
@@ -19,21 +22,45 @@ use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
 use spile_interchange::midpoints::DERIVED;
 
-pub(crate) use self::losses::losses;
-pub(crate) use self::other_formats::{MAX_RANK, is_block_name, is_exact_type};
-use crate::index::Block;
-use crate::to_tree::{DATATYPE, NAME, TYPE};
+use self::new_blocks::{MAX_RANK, is_block_name, is_exact_type};
+use crate::Sdf;
+use crate::block::Block;
+use crate::to_tree::{BLOCK_INFO, DATATYPE, NAME, TYPE};
 use crate::wire::block_type::BlockType;
-use crate::wire::meta::{Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Stitched};
+use crate::wire::meta::{Meta, PlainVariable, PointVariable};
 use crate::wire::{BlockHeader, DataType, FileHeader};
 use crate::write::{FileLayout, Writer};
 
-/// Writes the dataset `content` as SDF; the caller commits `sink`. Fails if SDF cannot express an
-/// array (sdf-050).
-pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
-    let writer = Writer::new(sink, &header(content.tree()))?;
-    let done = TreeWriter::new(content, Output::File(writer)).write()?;
-    if let Output::File(writer) = done.output { writer.finish() } else { Ok(()) }
+impl FormatWriter for Sdf {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
+            rank: MAX_RANK,
+            order: Order::F,
+            frames: false,
+            dtype: is_exact_type,
+            byte: DType::opaque(1),
+            name: is_block_name,
+            adds: &[],
+        })
+    }
+
+    fn keeps_scaling(&self) -> bool {
+        true
+    }
+
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        losses::losses(content)
+    }
+
+    /// Fails if SDF cannot express an array (sdf-050).
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let writer = Writer::new(sink, &header(content.tree()))?;
+        let done = TreeWriter::new(content, Output::File(writer)).write()?;
+        if let Output::File(writer) = done.output {
+            writer.finish()?;
+        }
+        Ok(Vec::new())
+    }
 }
 
 fn quoted(node: &Node) -> String {
@@ -91,7 +118,7 @@ enum Output<'a> {
 }
 
 impl Output<'_> {
-    fn layout(&self) -> &FileLayout {
+    fn layout(&mut self) -> &mut FileLayout {
         match self {
             Self::File(writer) => writer.layout(),
             Self::Plan(layout, _) => layout,
@@ -185,12 +212,9 @@ impl<'a> TreeWriter<'a> {
 
     /// Writes all elements of an array at offset `at`.
     fn fill(&mut self, at: u64, desc: &ArrayDesc) -> Result<()> {
-        let Some(array) = self.open(desc)? else { return Ok(()) };
-        let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
-        match &mut self.output {
-            Output::File(writer) => writer.fill_from(at, &selected),
-            Output::Plan(..) => Ok(()),
-        }
+        let Output::File(writer) = &mut self.output else { return Ok(()) };
+        let array = self.content.open_array(desc)?;
+        writer.fill_from(at, &array.select(&Selection::all(), Axes::Order(Order::F))?)
     }
 
     /// Writes little-endian bytes of elements at offset `at`.
@@ -240,7 +264,7 @@ impl<'a> TreeWriter<'a> {
             (Some(kind), _) if kind.is_contiguous() => Ok(()),
             (Some(kind), Some(desc)) => self.array_block(id, node, kind, desc),
             (Some(kind), None) => self.group_block(id, node, kind),
-            (None, Some(desc)) => self.other_array(id, node, desc),
+            (None, Some(desc)) => self.new_block(id, node, desc),
             (None, None) => Ok(()),
         }
     }
@@ -279,7 +303,7 @@ impl<'a> TreeWriter<'a> {
             Some(map) => factor(map),
         };
         // Blocks of an unknown type and constants of an unknown data type.
-        let unknown = attrs.contains("metadata");
+        let unknown = attrs.contains(BLOCK_INFO);
         let meta = match Meta::of(kind) {
             _ if unknown => return self.unknown(id, node, kind, desc),
             Meta::PlainVariable(_) => Meta::PlainVariable(PlainVariable {
@@ -310,14 +334,13 @@ impl<'a> TreeWriter<'a> {
             },
             _ => return Err(unsupported(format!("a {} without metadata", kind.name()))),
         };
-        let types = (kind, datatype);
-        if let Some(extent) = self.inside.get(&id).copied() {
-            return self.write_block(id, types, &meta, extent.len, Some(extent)).map(drop);
+        let inside = self.inside.get(&id).copied();
+        let length = if let Meta::Constant(_) = meta { 0 } else { form.bytes };
+        let extent = self.write_block(id, (kind, datatype), &meta, length, inside)?;
+        // The data of a constant are in its metadata, those of a member in its contiguous block.
+        if inside.is_some() || length == 0 {
+            return Ok(());
         }
-        if let Meta::Constant(_) = meta {
-            return self.write_block(id, types, &meta, 0, None).map(drop);
-        }
-        let extent = self.write_block(id, types, &meta, form.bytes, None)?;
         self.fill(extent.offset, desc)
     }
 
@@ -332,7 +355,7 @@ impl<'a> TreeWriter<'a> {
         if node.attrs.contains("byte_order") {
             return Err(unsupported("a block of an unknown type from a big-endian file"));
         }
-        let Some(Value::Bytes(meta)) = node.attrs.get("metadata") else {
+        let Some(Value::Bytes(meta)) = node.attrs.get(BLOCK_INFO) else {
             return Err(unsupported(format!("a {} without metadata", kind.name())));
         };
         let header = BlockHeader {
@@ -346,156 +369,6 @@ impl<'a> TreeWriter<'a> {
         let (meta, length) = (Meta::Other(meta.clone()), self.form(desc)?.bytes);
         let extent = self.reserve(Some(id), header, &meta, length, None)?;
         self.fill(extent.offset, desc)
-    }
-
-    /// Writes a block that is a group in the tree.
-    fn group_block(&mut self, id: NodeId, node: &'a Node, kind: BlockType) -> Result<()> {
-        let attrs = &node.attrs;
-        match Meta::of(kind) {
-            Meta::Mesh(_) | Meta::PointMesh(_) => self.mesh(id, node, kind),
-            Meta::Station(_) => self.station(id, node),
-            Meta::RunInfo(_) => {
-                let meta = Meta::RunInfo(RunInfo {
-                    code_version: attrs::i32(attrs, "code_version"),
-                    code_revision: attrs::i32(attrs, "code_revision"),
-                    commit_id: attrs::text(attrs, "commit_id"),
-                    sha1sum: attrs::text(attrs, "sha1sum"),
-                    compile_machine: attrs::text(attrs, "compile_machine"),
-                    compile_flags: attrs::text(attrs, "compile_flags"),
-                    defines: attrs.get_i64("defines").unwrap_or(0),
-                    compile_date: attrs::i32(attrs, "compile_date"),
-                    run_date: attrs::i32(attrs, "run_date"),
-                    io_date: attrs::i32(attrs, "io_date"),
-                    minor_rev: attrs::i32(attrs, "minor_rev"),
-                });
-                self.write_block(id, (kind, DataType::Other), &meta, 0, None).map(drop)
-            }
-            Meta::NameValue { .. } => {
-                // The reserved attributes come first; the file may contain the same names again.
-                let mut reserved: HashSet<&str> = [TYPE, NAME, DATATYPE].into_iter().collect();
-                let rest = attrs.iter().filter(|(name, _)| !reserved.remove(name));
-                let (names, values) =
-                    rest.map(|(name, value)| (name.to_string(), value.clone())).unzip();
-                let meta = Meta::NameValue { names, values };
-                self.write_block(id, (kind, stored_datatype(attrs)), &meta, 0, None).map(drop)
-            }
-            Meta::Stitched(_) => {
-                let meta = Meta::Stitched(stitched(attrs));
-                self.write_block(id, (kind, stored_datatype(attrs)), &meta, 0, None).map(drop)
-            }
-            _ => Err(unsupported(format!("a {} without data", kind.name()))),
-        }
-    }
-
-    /// Writes a mesh: the arrays of the group, one per direction, are its data.
-    fn mesh(&mut self, id: NodeId, node: &'a Node, kind: BlockType) -> Result<()> {
-        let axes = self.arrays(id);
-        self.owned.extend(axes.iter().map(|(id, ..)| *id));
-        let mut mesh = Mesh {
-            geometry: attrs::i32(&node.attrs, "geometry"),
-            minval: attrs::f64_list(&node.attrs, "minval"),
-            maxval: attrs::f64_list(&node.attrs, "maxval"),
-            ..Mesh::default()
-        };
-        let (mut arrays, mut length) = (Vec::new(), 0_u64);
-        for (_, axis, desc) in axes {
-            let form = self.form(desc)?;
-            mesh.labels.push(label(axis));
-            mesh.units.push(attrs::text(&axis.attrs, "units"));
-            let unscaled = axis.attrs.get_f64("mult").unwrap_or(1.0);
-            mesh.mults.push(desc.map.map_or(Ok(unscaled), factor)?);
-            if kind == BlockType::LagrangianMesh {
-                mesh.dims.clone_from(&form.lengths);
-            } else {
-                mesh.dims.extend_from_slice(&form.lengths);
-            }
-            length = length.saturating_add(form.bytes);
-            arrays.push((desc, form));
-        }
-        if mesh.minval.len() > mesh.labels.len() {
-            let (expected, found) = (mesh.minval.len(), mesh.labels.len());
-            let message =
-                format!("expected a mesh with {expected} coordinate arrays, found {found}");
-            return Err(unsupported(message));
-        }
-        mesh.minval.resize(mesh.labels.len(), 0.0);
-        mesh.maxval.resize(mesh.labels.len(), 0.0);
-        let datatype = arrays.first().and_then(|(_, form)| DataType::of(form.dtype));
-        let same = |(_, form): &(_, Form)| DataType::of(form.dtype) == datatype;
-        let Some(datatype) = datatype.filter(|_| arrays.iter().all(same)) else {
-            return Err(unsupported("a mesh whose coordinate arrays have different types"));
-        };
-        let meta = if kind == BlockType::PointMesh {
-            let np = mesh.dims.first().copied().unwrap_or(0);
-            mesh.dims.clear();
-            let species_id = attrs::text(&node.attrs, "species");
-            Meta::PointMesh(PointMesh { mesh, np, species_id })
-        } else {
-            Meta::Mesh(mesh)
-        };
-        let header = self.block_header(node, kind, datatype, &meta);
-        let mut at = self.reserve(Some(id), header, &meta, length, None)?.offset;
-        for (desc, form) in arrays {
-            self.fill(at, desc)?;
-            at += form.bytes;
-        }
-        Ok(())
-    }
-
-    fn block_header(
-        &self,
-        node: &Node,
-        kind: BlockType,
-        datatype: DataType,
-        meta: &Meta,
-    ) -> BlockHeader {
-        BlockHeader {
-            id: self.output.layout().unique_id(node.id.as_deref().unwrap_or(&node.path)),
-            name: block_name(node).into(),
-            blocktype: kind.code(),
-            datatype,
-            ndims: meta.ndims(),
-            ..BlockHeader::default()
-        }
-    }
-
-    /// Writes a contiguous block with the data of its members. The member blocks are written later
-    /// and refer to these data.
-    fn contiguous(&mut self, id: NodeId, node: &'a Node) -> Result<()> {
-        let Some(kind) = kind(node) else { return Ok(()) };
-        let group = stitched(&node.attrs);
-        let mut members = Vec::new();
-        let mut length = 0_u64;
-        for member_id in &group.ids {
-            let member = self.ids.get(member_id.as_str()).copied();
-            let desc = member.and_then(|member| self.tree.node(member).array.as_ref());
-            let (Some(member), Some(desc)) = (member, desc) else {
-                return Err(unsupported(format!("no member named \"{member_id}\"")));
-            };
-            let bytes = self.form(desc)?.bytes;
-            length = length.saturating_add(bytes);
-            members.push((member, desc, bytes));
-        }
-        let meta = Meta::Stitched(group);
-        let header = self.block_header(node, kind, stored_datatype(&node.attrs), &meta);
-        let mut at = self.reserve(Some(id), header, &meta, length, None)?.offset;
-        for (member, desc, len) in members {
-            self.fill(at, desc)?;
-            self.inside.insert(member, Extent { offset: at, len });
-            at += len;
-        }
-        Ok(())
-    }
-}
-
-fn stitched(attrs: &Attrs) -> Stitched {
-    Stitched {
-        stagger: attrs::i32(attrs, "stagger"),
-        mesh_id: attrs::text(attrs, "mesh"),
-        material_id: attrs::text(attrs, "material"),
-        material_name: attrs::text(attrs, "material_name"),
-        names: attrs::strings(attrs, "names"),
-        ids: attrs::strings(attrs, "parts"),
     }
 }
 

@@ -7,13 +7,15 @@
 //! |---|---|
 //! | `wire` | file header, block header, data types; `wire/fields`: encoding and decoding of fields |
 //! | `wire/block_type` `wire/meta` | block types and their metadata |
-//! | `index` | list of blocks, from the summary or from the block headers |
-//! | `read` | [`File`]: header and blocks; regions and objects of a dataset |
-//! | `to_tree` | blocks to tree; `to_tree/paths`: path of a block; `to_tree/station`: tables |
+//! | `block` | [`Block`]: header and metadata, from the summary or from the block headers |
+//! | `read` | [`File`]: file header and blocks |
+//! | `to_tree` | file to tree, summary, regions; `to_tree/builder`: blocks to nodes |
+//! | `to_tree/paths` `to_tree/station` | path of a block; tables of stations |
 //! | `semantics` | meshes, coordinates and meaning of variables |
 //! | `semantics/derived` `semantics/surfaces` | optional arrays computed from others |
 //! | `write` `parallel` | [`Writer`]: serial; [`SharedWriter`]: all ranks of an MPI job |
-//! | `from_tree` | any dataset to SDF; `from_tree/other_formats`: arrays that were not SDF blocks |
+//! | `from_tree` | any dataset to SDF; `from_tree/new_blocks`: arrays that were not read from SDF |
+//! | `from_tree/groups` `from_tree/station` | blocks that are groups in the tree; stations |
 //! | `from_tree/losses` | what writing a dataset does not keep |
 //! | `series` | which files of a folder form one run |
 //! | `archive` | unpacks embedded source code |
@@ -33,9 +35,9 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+mod block;
 mod check;
 mod from_tree;
-mod index;
 mod parallel;
 mod read;
 mod salvage;
@@ -45,28 +47,17 @@ mod to_tree;
 pub mod wire;
 mod write;
 
-pub use index::Block;
+pub use block::Block;
 pub use parallel::{Part, SharedWriter};
 pub use read::File;
 pub use wire::block_type::BlockType;
 pub use wire::meta::{
     Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched,
 };
-pub use write::{Data, Writer, write_file};
+pub use write::{Writer, write_file};
 
-use std::path::{Path, PathBuf};
-
-use spile_core::Dataset;
-use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Capabilities, Checker, Folder, Format, FormatInfo, FormatWriter, Grade, Head, Loss,
-    OpenOptions, Parsed, Salvage, Salvager, Score, Series,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::shape::Order;
-use spile_core::sink::Sink;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
 /// The SDF format, for the registry.
@@ -99,52 +90,10 @@ impl Format for Sdf {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        let file = File::from_source(source, &options.limits)?;
-        to_tree::parse(file, options.derived)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().writer(self).checker(self).salvager(self).series(self)
-    }
-}
-
-impl FormatWriter for Sdf {
-    fn capabilities(&self) -> Option<Capabilities> {
-        Some(Capabilities {
-            rank: from_tree::MAX_RANK,
-            order: Order::F,
-            frames: false,
-            dtype: from_tree::is_exact_type,
-            byte: DType::opaque(1),
-            name: from_tree::is_block_name,
-            adds: &[],
-        })
-    }
-
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink)?;
-        Ok(Vec::new())
-    }
-}
-
-impl Checker for Sdf {
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
-    }
-}
-
-impl Salvager for Sdf {
-    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-        salvage::salvage(source, target, limits)
-    }
-}
-
-impl Series for Sdf {
-    fn members(&self, folder: &Folder) -> Vec<PathBuf> {
-        series::members(folder)
     }
 }

@@ -4,11 +4,8 @@
 use std::path::Path;
 
 use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
-use spile_core::convert;
-use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::sink::Overwrite;
-use spile_core::wire::ByteOrder;
 
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::Meta;
@@ -64,7 +61,9 @@ impl<'c> SharedWriter<'c> {
         data: &[u8],
     ) -> Result<String> {
         let (id, block) = self.append(id, name, (kind, datatype), meta, data.len() as u64)?;
-        let bytes = if self.comm.rank() == root { self.encode(datatype, data) } else { Vec::new() };
+        let data = if self.comm.rank() == root { data } else { &[] };
+        let file = &self.layout.file;
+        let bytes = file.in_order(datatype.dtype(file.order), data);
         self.file.write_at_all(block.data.offset, &bytes)?;
         Ok(id)
     }
@@ -94,10 +93,10 @@ impl<'c> SharedWriter<'c> {
         };
         agree(self.comm, complete)?;
         let (id, block) = self.append(id, name, (kind, datatype), meta, expected * size)?;
-        let bytes = self.encode(datatype, part.data);
-        let mut runs = runs(&dims, size, part)
-            .zip(bytes.chunks(run_length(&dims, size, part).max(1)))
-            .map(|(at, run)| (block.data.offset + at, run));
+        let file = &self.layout.file;
+        let bytes = file.in_order(datatype.dtype(file.order), part.data);
+        let mut runs =
+            runs(&dims, size, part, &bytes).map(|(at, run)| (block.data.offset + at, run));
         self.file.write_parts(block.data.offset + block.data.len, &mut runs)?;
         Ok(id)
     }
@@ -120,16 +119,6 @@ impl<'c> SharedWriter<'c> {
         agree_alike(self.comm, Ok(()), (&block.head, block.at, length))?;
         self.write_at_root(block.at, &block.head)?;
         Ok((id, block))
-    }
-
-    /// Little-endian elements in the byte order of the file.
-    fn encode(&self, datatype: DataType, data: &[u8]) -> Vec<u8> {
-        let order = self.layout.file.order;
-        let mut bytes = data.to_vec();
-        if order == ByteOrder::Big {
-            convert::swap(&mut bytes, datatype.dtype(order).map_or(1, DType::word));
-        }
-        bytes
     }
 
     fn write_at_root(&self, offset: u64, bytes: &[u8]) -> Result<()> {
@@ -192,34 +181,24 @@ fn validate(dims: &[u64], size: u64, part: Part<'_>, id: &str) -> Result<u64> {
     Ok(points)
 }
 
-/// Number of leading dimensions of a part that form contiguous runs: those it covers completely and
-/// the next one.
-fn run_dimensions(dims: &[u64], part: Part<'_>) -> usize {
+/// Contiguous runs of a part, whose elements are `bytes`: offset in the data of the variable, and bytes.
+fn runs<'a>(
+    dims: &'a [u64],
+    size: u64,
+    part: Part<'a>,
+    bytes: &'a [u8],
+) -> impl Iterator<Item = (u64, &'a [u8])> {
+    // The dimensions that the part covers completely and the next one are contiguous.
     let complete = part.count.iter().zip(dims).take_while(|(count, dim)| count == dim).count();
-    (complete + 1).min(dims.len())
-}
-
-/// Length of a run in bytes.
-fn run_length(dims: &[u64], size: u64, part: Part<'_>) -> usize {
-    let points: u64 = part.count[..run_dimensions(dims, part)].iter().product();
-    (points * size) as usize
-}
-
-/// Offsets of the runs of a part in the data of the variable, in the order of the part's elements.
-fn runs<'a>(dims: &'a [u64], size: u64, part: Part<'a>) -> impl Iterator<Item = u64> + 'a {
-    let inside = run_dimensions(dims, part);
-    let outer: u64 = part.count[inside..].iter().product();
-    (0..outer).map(move |run| {
-        let (mut left, mut stride, mut at) = (run, size, 0);
+    let points: u64 = part.count[..(complete + 1).min(dims.len())].iter().product();
+    let runs = bytes.chunks((points * size).max(1) as usize);
+    (0..).step_by(points.max(1) as usize).zip(runs).map(move |(first, run)| {
+        let (mut left, mut stride, mut at) = (first, size, 0);
         for (k, dim) in dims.iter().enumerate() {
-            let mut index = part.start[k];
-            if k >= inside {
-                index += left % part.count[k];
-                left /= part.count[k];
-            }
-            at += index * stride;
+            at += (part.start[k] + left % part.count[k]) * stride;
+            left /= part.count[k];
             stride *= dim;
         }
-        at
+        (at, run)
     })
 }

@@ -2,7 +2,7 @@
 //! headers or a damaged summary, and writes a complete file.
 
 use spile_core::error::{Error, Result};
-use spile_core::format::Salvage;
+use spile_core::format::{Salvage, Salvager};
 use spile_core::layout::Extent;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
@@ -10,56 +10,60 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::wire::{Wire, fetch};
 
-use crate::index::{self, Block, Budget, next_offset};
+use crate::Sdf;
+use crate::block::{self, Block, Budget, next_offset};
 use crate::wire::FileHeader;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::Meta;
 use crate::write::Writer;
 
-/// Copies all intact blocks of `source` to `target`. Fails if the file header is damaged.
-pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-    let file = FileHeader::read(source)
-        .map_err(|e| e.hint("the file header is damaged; no block can be recovered without it"))?;
-    let mut salvage = Salvage::default();
-    let mut found = scan(source, &file, limits, &mut salvage)?;
-    if file.summary_size > 0 && file.nblocks > 0 {
-        match index::summary(source, &file, limits) {
-            Ok(listed) => found = prefer_summary(source, listed, &found, &mut salvage),
-            Err(error) => {
-                salvage.lost.push(format!("summary: {}; written again", error.message()));
-                Report::default().absorb(error)?;
+impl Salvager for Sdf {
+    /// Copies all intact blocks of `source` to `target`. Fails if the file header is damaged.
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        let file = FileHeader::read(source).map_err(|e| {
+            e.hint("the file header is damaged; no block can be recovered without it")
+        })?;
+        let mut salvage = Salvage::default();
+        let mut found = scan(source, &file, limits, &mut salvage)?;
+        if file.summary_size > 0 && file.nblocks > 0 {
+            match block::read_summary(source, &file, limits) {
+                Ok(listed) => found = prefer_summary(source, listed, &found, &mut salvage),
+                Err(error) => {
+                    salvage.lost.push(format!("summary: {}; written again", error.message()));
+                    Report::default().absorb(error)?;
+                }
             }
         }
-    }
-    let mut writer = Writer::new(target, &file)?;
-    // Old and new location of the data of contiguous blocks.
-    let mut moved: Vec<(Extent, Extent)> = Vec::new();
-    for mut block in found {
-        if let Err(error) = block.require_data(source) {
-            salvage.lost.push(format!("{}: {}", block.title(), error.message()));
-            if !keep_rows(&mut block, source) {
-                continue;
+        let mut writer = Writer::new(target, &file)?;
+        // Old and new location of the data of contiguous blocks.
+        let mut moved: Vec<(Extent, Extent)> = Vec::new();
+        for mut block in found {
+            if let Err(error) = block.require_data(source) {
+                salvage.lost.push(format!("{}: {}", block.title(), error.message()));
+                if !keep_rows(&mut block, source) {
+                    continue;
+                }
             }
+            if let Meta::Constant(_) = block.meta {
+                // The value is in the metadata; the data length in the header is ignored.
+                block.header.data_length = 0;
+            }
+            let data = block.data();
+            let inside = moved.iter().find_map(|(old, new)| {
+                let start = block.header.data_location.checked_sub(old.offset)?;
+                let fits = start.checked_add(data.len)? <= old.len && data.len > 0;
+                fits.then(|| Extent { offset: new.offset + start, len: block.header.data_length })
+            });
+            let inside = inside.filter(|_| block.header.data_length > 0);
+            let extent = writer.copy(source, &block.header, &block.meta, inside)?;
+            if block.kind().is_contiguous() {
+                moved.push((data, extent));
+            }
+            salvage.kept.push(block.title());
         }
-        if let Meta::Constant(_) = block.meta {
-            // The value is in the metadata; the data length in the header is ignored.
-            block.header.data_length = 0;
-        }
-        let data = block.data();
-        let inside = moved.iter().find_map(|(old, new)| {
-            let start = block.header.data_location.checked_sub(old.offset)?;
-            let fits = start.checked_add(data.len)? <= old.len && data.len > 0;
-            fits.then(|| Extent { offset: new.offset + start, len: block.header.data_length })
-        });
-        let inside = inside.filter(|_| block.header.data_length > 0);
-        let extent = writer.copy(source, &block.header, &block.meta, inside)?;
-        if block.kind().is_contiguous() {
-            moved.push((data, extent));
-        }
-        salvage.kept.push(block.title());
+        writer.finish()?;
+        Ok(salvage)
     }
-    writer.finish()?;
-    Ok(salvage)
 }
 
 /// Reduces a truncated station block to its complete rows. Returns false for other blocks and if no

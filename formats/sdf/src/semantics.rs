@@ -14,9 +14,9 @@ use spile_core::error::Result;
 use spile_core::layout::Coord;
 use spile_core::semantics::{Centring, Component, Role, Semantics};
 use spile_core::tree::NodeId;
-use spile_interchange::midpoints;
+use spile_interchange::midpoints::midpoints;
 
-use crate::index::Block;
+use crate::block::Block;
 use crate::to_tree::{Builder, split_path};
 use crate::wire::ID;
 use crate::wire::block_type::BlockType;
@@ -158,7 +158,7 @@ impl Builder<'_> {
             let coord = if plain && as_nodes {
                 Some(*nodes)
             } else if plain && v.dims[axis].checked_add(1) == Some(grid.dims[axis]) {
-                self.cell_centres(*nodes)?
+                midpoints(&mut self.tree, *nodes)?
             } else {
                 None
             };
@@ -188,17 +188,6 @@ impl Builder<'_> {
             }
         }
     }
-
-    /// The array `LABEL_mid` of cell centres beside the coordinate array `nodes`; `None` if the nodes
-    /// are not floating-point numbers.
-    fn cell_centres(&mut self, nodes: NodeId) -> Result<Option<NodeId>> {
-        if let Some(known) = self.centres.get(&nodes) {
-            return Ok(*known);
-        }
-        let centres = midpoints::midpoints(&mut self.tree, nodes)?;
-        self.centres.insert(nodes, centres);
-        Ok(centres)
-    }
 }
 
 /// The component of a vector that the block name `path` stands for: a part such as `Ex` or
@@ -212,6 +201,14 @@ fn component(path: &str, species: &str) -> Option<Component> {
         let axis = letters.next().is_some_and(|c| ('x'..='z').contains(&c));
         vector && axis && matches!(letters.as_str(), "" | "_averaged")
     };
+    // EPOCH names the components of the Poynting flux after the directions.
+    if let Some(at) = parts.iter().position(|part| *part == "Poynting_Flux")
+        && let Some(index) =
+            parts.get(at + 1).and_then(|part| ["x", "y", "z"].iter().position(|axis| axis == part))
+    {
+        parts.remove(at + 1);
+        return Some(Component { vector: parts.join("/"), index: index as u8 });
+    }
     let at = parts.iter().position(is_component)?;
     let part = parts[at];
     let index = part.as_bytes()[1] - b'x';

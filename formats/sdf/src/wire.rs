@@ -4,6 +4,9 @@ pub(crate) mod block_type;
 pub(crate) mod fields;
 pub(crate) mod meta;
 
+use std::borrow::Cow;
+
+use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::source::Source;
@@ -236,12 +239,6 @@ impl FileHeader {
 
     /// Reads or writes the fields after the version.
     fn fields(&mut self, f: &mut impl Fields) -> Result<()> {
-        let flag = |f: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>, value: &mut bool| {
-            let mut byte = vec![u8::from(*value)];
-            f(&mut byte)?;
-            *value = byte != [0];
-            Ok::<_, Error>(())
-        };
         let mut revision = u64::from(self.revision);
         f.count(&mut revision)?;
         self.revision = revision as u32;
@@ -257,8 +254,8 @@ impl FileHeader {
         f.i4(&mut self.jobid.1)?;
         f.count(&mut self.string_length)?;
         f.i4(&mut self.code_io_version)?;
-        flag(&mut |v| f.bytes(v, 1), &mut self.restart)?;
-        flag(&mut |v| f.bytes(v, 1), &mut self.subdomain)
+        f.flag(&mut self.restart)?;
+        f.flag(&mut self.subdomain)
     }
 
     fn validate(&self) -> Result<()> {
@@ -293,6 +290,17 @@ impl FileHeader {
         out.bytes.push(0);
         out.bytes.resize(FILE_HEADER as usize, b' ');
         Ok(out.bytes)
+    }
+
+    /// Little-endian elements of type `dtype` in the byte order of the file.
+    pub(crate) fn in_order<'b>(&self, dtype: Option<DType>, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let word = dtype.map_or(1, DType::word);
+        if self.order == ByteOrder::Little || word == 1 {
+            return Cow::Borrowed(bytes);
+        }
+        let mut swapped = bytes.to_vec();
+        convert::swap(&mut swapped, word);
+        Cow::Owned(swapped)
     }
 
     /// Block headers contain the length of their metadata (since revision 1).
@@ -332,9 +340,7 @@ impl BlockHeader {
         f.text(&mut self.id, ID)?;
         f.long_count(&mut self.data_length)?;
         f.i4(&mut self.blocktype)?;
-        let mut code = self.datatype.code();
-        f.i4(&mut code)?;
-        self.datatype = DataType::from_code(code);
+        f.datatype(&mut self.datatype)?;
         f.count(&mut self.ndims)?;
         f.text(&mut self.name, file.string_length as usize)?;
         let mut known = file.string_length + 68;

@@ -3,16 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::Extent;
 use spile_core::read::Selected;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_core::wire::ByteOrder;
 
 use crate::wire::block_type::BlockType;
 use crate::wire::fields::{Encoder, truncated};
@@ -21,9 +18,6 @@ use crate::wire::{
     BlockHeader, DataType, FILE_HEADER, FileHeader, ID, NBLOCKS_AT, REVISION, SUMMARY_LOCATION_AT,
     SUMMARY_SIZE_AT, VERSION,
 };
-
-/// Bytes swapped at a time when the byte order changes.
-const SWAP: usize = 256 << 10;
 
 /// Offset and length of the file header fields that are written last, the number of blocks at the
 /// end.
@@ -39,7 +33,7 @@ pub(crate) struct FileLayout {
     blocks: Vec<(BlockHeader, Vec<u8>)>,
     ids: HashSet<String>,
     /// The last number appended to each identifier, so that many equal ones stay linear.
-    numbers: Mutex<HashMap<String, u64>>,
+    numbers: HashMap<String, u64>,
 }
 
 /// Location and encoded header of a block.
@@ -77,14 +71,14 @@ impl FileLayout {
             end: FILE_HEADER,
             blocks: Vec::new(),
             ids: HashSet::new(),
-            numbers: Mutex::default(),
+            numbers: HashMap::new(),
         })
     }
 
     /// The header of a block with `length` bytes of data. The identifier is truncated and made
     /// unique. Fails if `meta` is not of type `kind` or `length` does not match `meta`.
     pub(crate) fn header(
-        &self,
+        &mut self,
         id: &str,
         name: &str,
         kind: BlockType,
@@ -151,13 +145,12 @@ impl FileLayout {
 
     /// `id` truncated to 32 bytes; a number is appended if it is in use, replacing the last
     /// characters of an identifier of 32 bytes.
-    pub(crate) fn unique_id(&self, id: &str) -> String {
+    fn unique_id(&mut self, id: &str) -> String {
         let id = truncated(id, ID);
         if !self.ids.contains(id) {
             return id.to_string();
         }
-        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = numbers.entry(id.to_string()).or_insert(1);
+        let number = self.numbers.entry(id.to_string()).or_insert(1);
         loop {
             let digits = number.to_string();
             let unique = format!("{}{digits}", truncated(id, ID - digits.len()));
@@ -198,19 +191,6 @@ fn meta_length(meta: &Meta) -> u64 {
     if let Meta::Other(bytes) = meta { bytes.len() as u64 } else { 0 }
 }
 
-/// The data of a block.
-#[derive(Clone, Copy)]
-pub enum Data<'a> {
-    /// No data. The value of a constant is in the metadata.
-    None,
-    /// Little-endian elements in memory, first index fastest.
-    Bytes(&'a [u8]),
-    /// Elements of an array of any file, streamed.
-    Array(&'a Selected<'a>),
-    /// Part of the data of a contiguous block that was written before.
-    Inside(Extent),
-}
-
 /// An SDF file being written.
 pub struct Writer<'s> {
     sink: &'s mut Sink,
@@ -222,7 +202,7 @@ pub struct Writer<'s> {
 ///
 /// ```
 /// use spile_core::{Dataset, OpenOptions, sink::Overwrite};
-/// use spile_sdf::{BlockType, Data, Meta, Sdf, wire::{DataType, FileHeader}};
+/// use spile_sdf::{BlockType, Meta, Sdf, wire::{DataType, FileHeader}};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("0000.sdf");
@@ -230,7 +210,7 @@ pub struct Writer<'s> {
 /// spile_sdf::write_file(&path, &header, Overwrite::Never, |file| {
 ///     let values: Vec<u8> = [1.5_f64, 2.5].iter().flat_map(|v| v.to_le_bytes()).collect();
 ///     let meta = Meta::Array(vec![2]);
-///     file.block("a", "Some/Array", BlockType::Array, DataType::Real8, &meta, Data::Bytes(&values))?;
+///     file.block("a", "Some/Array", BlockType::Array, DataType::Real8, &meta, &values)?;
 ///     Ok(())
 /// })?;
 ///
@@ -260,7 +240,8 @@ impl<'s> Writer<'s> {
         Ok(Self { sink, layout })
     }
 
-    /// Writes a block. Returns its identifier, which is `id` truncated to 32 bytes and made unique,
+    /// Writes a block. `data` are little-endian elements, first index fastest; none for a constant, whose
+    /// value is in the metadata. Returns the identifier, which is `id` truncated to 32 bytes and made unique,
     /// and the location of the data. Fails if the length of `data` does not match `meta`.
     pub fn block(
         &mut self,
@@ -269,27 +250,28 @@ impl<'s> Writer<'s> {
         kind: BlockType,
         datatype: DataType,
         meta: &Meta,
-        data: Data<'_>,
+        data: &[u8],
     ) -> Result<(String, Extent)> {
-        let length = match data {
-            Data::None => 0,
-            Data::Bytes(bytes) => bytes.len() as u64,
-            Data::Array(selected) => {
-                selected.count().saturating_mul(selected.array().dtype().size() as u64)
-            }
-            Data::Inside(extent) => extent.len,
-        };
+        let length = data.len() as u64;
         let header = self.layout.header(id, name, kind, datatype, meta, length)?;
-        let dtype = datatype.dtype(self.layout.file.order);
         let id = header.id.clone();
-        let inside = if let Data::Inside(extent) = data { Some(extent) } else { None };
-        let extent = self.reserve(header, meta, length, inside)?;
-        match data {
-            Data::None | Data::Inside(_) => {}
-            Data::Bytes(bytes) => self.fill(extent.offset, dtype, bytes)?,
-            Data::Array(selected) => self.fill_from(extent.offset, selected)?,
-        }
+        let extent = self.reserve(header, meta, length, None)?;
+        self.fill(extent.offset, datatype.dtype(self.layout.file.order), data)?;
         Ok((id, extent))
+    }
+
+    /// Writes a block whose data are `inside` those of a contiguous block that was written before.
+    pub fn member(
+        &mut self,
+        id: &str,
+        name: &str,
+        kind: BlockType,
+        datatype: DataType,
+        meta: &Meta,
+        inside: Extent,
+    ) -> Result<()> {
+        let header = self.layout.header(id, name, kind, datatype, meta, inside.len)?;
+        self.reserve(header, meta, inside.len, Some(inside)).map(drop)
     }
 
     /// Writes header and metadata and reserves `length` bytes for the data. Returns the location of
@@ -308,34 +290,16 @@ impl<'s> Writer<'s> {
 
     /// Writes little-endian elements at offset `at` in the byte order of the file.
     pub(crate) fn fill(&mut self, at: u64, dtype: Option<DType>, bytes: &[u8]) -> Result<()> {
-        let word = dtype.map_or(1, DType::word);
-        if self.layout.file.order == ByteOrder::Little || word == 1 {
-            return self.sink.write_all_at(at, bytes);
-        }
-        let mut offset = at;
-        for part in bytes.chunks(SWAP) {
-            let mut part = part.to_vec();
-            convert::swap(&mut part, word);
-            self.sink.write_all_at(offset, &part)?;
-            offset += part.len() as u64;
-        }
-        Ok(())
+        self.sink.write_all_at(at, &self.layout.file.in_order(dtype, bytes))
     }
 
     /// Writes the elements of an array at offset `at` in the byte order of the file.
     pub(crate) fn fill_from(&mut self, at: u64, selected: &Selected<'_>) -> Result<()> {
         let dtype = selected.array().dtype();
-        let size = dtype.size() as u64;
-        let big = self.layout.file.order == ByteOrder::Big && dtype.word() > 1;
-        let sink: &Sink = self.sink;
+        let (sink, file): (&Sink, _) = (self.sink, &self.layout.file);
         selected.for_each(|block, bytes| {
-            let offset = at + block.first * size;
-            if !big {
-                return sink.write_all_at(offset, bytes);
-            }
-            let mut swapped = bytes.to_vec();
-            convert::swap(&mut swapped, dtype.word());
-            sink.write_all_at(offset, &swapped)
+            let offset = at + block.first * dtype.size() as u64;
+            sink.write_all_at(offset, &file.in_order(Some(dtype), bytes))
         })
     }
 
@@ -357,13 +321,8 @@ impl<'s> Writer<'s> {
     }
 
     /// Offsets, headers and identifiers.
-    pub(crate) fn layout(&self) -> &FileLayout {
-        &self.layout
-    }
-
-    /// The identifier that [`Writer::block`] would assign for `id`.
-    pub fn unique_id(&self, id: &str) -> String {
-        self.layout.unique_id(id)
+    pub(crate) fn layout(&mut self) -> &mut FileLayout {
+        &mut self.layout
     }
 
     /// The current file header; the fields written by [`Writer::finish`] are not set.

@@ -9,7 +9,7 @@ use spile_core::shape::Order;
 use spile_core::sink::Overwrite;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
-use spile_sdf::{BlockType, Data, File, Mesh, Meta, PlainVariable, write_file};
+use spile_sdf::{BlockType, File, Mesh, Meta, PlainVariable, write_file};
 
 #[path = "support/blocks.rs"]
 mod blocks;
@@ -39,7 +39,7 @@ fn cylindrical_and_spherical_meshes_have_cartesian_coordinates() {
             let mults = vec![10.0, 1.0, 0.5];
             let meta = Meta::Mesh(Mesh { geometry, mults, ..mesh(&[2, 3, 4]) });
             let (kind, real) = (BlockType::PlainMesh, DataType::Real8);
-            file.block("grid", "Grid", kind, real, &meta, Data::Bytes(&data))?;
+            file.block("grid", "Grid", kind, real, &meta, &data)?;
             Ok(())
         })
         .unwrap();
@@ -75,7 +75,7 @@ fn averages_of_a_field_larger_than_memory_are_computed_in_pieces() {
     write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
         let axes = doubles(dims.iter().sum());
         let (kind, real) = (BlockType::PlainMesh, DataType::Real8);
-        file.block("grid", "Grid", kind, real, &Meta::Mesh(mesh(&dims)), Data::Bytes(&axes))?;
+        file.block("grid", "Grid", kind, real, &Meta::Mesh(mesh(&dims)), &axes)?;
         let meta = Meta::PlainVariable(PlainVariable {
             mult: 1.0,
             units: "T".into(),
@@ -84,7 +84,7 @@ fn averages_of_a_field_larger_than_memory_are_computed_in_pieces() {
             stagger: 7,
         });
         let kind = BlockType::PlainVariable;
-        file.block("bx", "Bx", kind, real, &meta, Data::Bytes(&[0; 8]))?;
+        file.block("bx", "Bx", kind, real, &meta, &[0; 8])?;
         Ok(())
     })
     .unwrap();

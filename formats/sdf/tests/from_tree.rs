@@ -47,7 +47,7 @@ impl Other {
         let mut sink = Sink::create(&path, Overwrite::Never)?;
         let content = Dataset::new(Source::memory([]), self.tree.clone());
         let losses = Sdf.losses(&content, &path);
-        let written = Sdf.write(&content, &mut sink);
+        let written = Sdf.write(&content, &mut sink, &spile_core::format::WriteOptions::default());
         // Planning fails with the error of writing.
         assert_eq!(
             losses.err().map(|e| e.to_string()),

@@ -98,8 +98,8 @@ fn a_summary_is_not_read_as_a_block() {
     let mut bytes = golden("hand_rev1_3.sdf");
     bytes[68] += 1;
     let error = File::from_source(Source::memory(&bytes[..]), &Limits::default()).err().unwrap();
-    assert_eq!((error.code(), error.offset()), ("sdf-010", Some(68)));
-    assert_eq!(errors(&bytes), ["sdf-010"]);
+    assert_eq!((error.code(), error.offset()), ("sdf-012", Some(68)));
+    assert_eq!(errors(&bytes), ["sdf-012"]);
 }
 
 #[test]

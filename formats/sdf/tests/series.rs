@@ -13,7 +13,7 @@ use spile_core::tree::Node;
 use spile_core::{Dataset, Limits, OpenOptions};
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, Sdf, Stitched, write_file,
+    BlockType, Mesh, Meta, PlainVariable, PointMesh, PointVariable, Sdf, Stitched, write_file,
 };
 
 /// Properties that differ between dumps.
@@ -54,9 +54,9 @@ fn write(path: &Path, dump: Dump) {
     write_file(path, &header, Overwrite::Never, |file| {
         let nodes = bytes((0..5).map(|k| dump.window + f64::from(k)));
         let grid = Meta::Mesh(mesh(vec![5]));
-        file.block("grid", "Grid/Grid", BlockType::PlainMesh, real, &grid, Data::Bytes(&nodes))?;
+        file.block("grid", "Grid/Grid", BlockType::PlainMesh, real, &grid, &nodes)?;
         let energy = Meta::Constant((step * 10.0).to_le_bytes().to_vec());
-        file.block("energy", "Energy", BlockType::Constant, real, &energy, Data::None)?;
+        file.block("energy", "Energy", BlockType::Constant, real, &energy, &[])?;
         if !dump.bare {
             let field = Meta::PlainVariable(PlainVariable {
                 mult: 2.0,
@@ -72,13 +72,13 @@ fn write(path: &Path, dump: Dump) {
                 (real, bytes(values))
             };
             let kind = BlockType::PlainVariable;
-            file.block("ey", "Field/Ey", kind, datatype, &field, Data::Bytes(&values))?;
+            file.block("ey", "Field/Ey", kind, datatype, &field, &values)?;
         }
         let species_id = String::from("e");
         let positions = PointMesh { mesh: mesh(vec![]), np: dump.particles, species_id };
         let positions = Meta::PointMesh(positions);
         let x = bytes((0..dump.particles).map(|k| k as f64));
-        file.block("grid/e", "Grid/e", BlockType::PointMesh, real, &positions, Data::Bytes(&x))?;
+        file.block("grid/e", "Grid/e", BlockType::PointMesh, real, &positions, &x)?;
         let weight = Meta::PointVariable(PointVariable {
             mult: 1.0,
             units: "1".into(),
@@ -87,7 +87,7 @@ fn write(path: &Path, dump: Dump) {
             species_id: "e".into(),
         });
         let w = bytes((0..dump.particles).map(|k| step + k as f64));
-        file.block("w/e", "Weight/e", BlockType::PointVariable, real, &weight, Data::Bytes(&w))?;
+        file.block("w/e", "Weight/e", BlockType::PointVariable, real, &weight, &w)?;
         Ok(())
     })
     .unwrap();
@@ -268,13 +268,13 @@ fn write_arrays(path: &Path, step: i32, arrays: &[(&str, &str, f64)], groups: &[
         for (id, name, value) in arrays {
             let (kind, meta) = (BlockType::Array, Meta::Array(vec![1]));
             let data = value.to_le_bytes();
-            file.block(id, name, kind, DataType::Real8, &meta, Data::Bytes(&data))?;
+            file.block(id, name, kind, DataType::Real8, &meta, &data)?;
         }
         for (name, parts) in groups {
             let ids = parts.iter().map(ToString::to_string).collect();
             let meta = Meta::Stitched(Stitched { ids, ..Stitched::default() });
             let kind = BlockType::Stitched;
-            file.block(name, name, kind, DataType::Other, &meta, Data::None)?;
+            file.block(name, name, kind, DataType::Other, &meta, &[])?;
         }
         Ok(())
     })

@@ -13,7 +13,7 @@ use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
-use spile_sdf::{BlockType, Data, Mesh, Meta, PlainVariable, Sdf, Stitched, write_file};
+use spile_sdf::{BlockType, Mesh, Meta, PlainVariable, Sdf, Stitched, write_file};
 
 #[path = "support/blocks.rs"]
 mod blocks;
@@ -63,20 +63,13 @@ fn write(path: &Path, order: ByteOrder, obstacles: bool) {
             X.iter().chain(&Y).chain(&Z).flat_map(|v: &f64| v.to_le_bytes()).collect();
         let meta = Meta::Mesh(Mesh { mults: vec![1.0, 10.0, 1.0], ..mesh(&[5, 6, 4]) });
         let (variable_type, real) = (BlockType::PlainVariable, DataType::Real8);
-        file.block("grid", "Grid", BlockType::PlainMesh, real, &meta, Data::Bytes(&nodes))?;
+        file.block("grid", "Grid", BlockType::PlainMesh, real, &meta, &nodes)?;
         let dims = CELLS.map(|n| n as u64);
         let data: Vec<u8> = cells().flat_map(|cell| density(cell).to_le_bytes()).collect();
         let name = "Derived/Number_Density";
-        file.block("ne", name, variable_type, real, &variable(&dims, 0), Data::Bytes(&data))?;
+        file.block("ne", name, variable_type, real, &variable(&dims, 0), &data)?;
         // Staggered fields have no values on surfaces, as in the C library.
-        file.block(
-            "ex",
-            "Ex",
-            variable_type,
-            real,
-            &variable(&dims, 1),
-            Data::Bytes(&doubles(60)),
-        )?;
+        file.block("ex", "Ex", variable_type, real, &variable(&dims, 1), &doubles(60))?;
         if obstacles {
             let numbers = cells().map(|[i, j, k]| solid(i, j, k));
             let numbers: Vec<u8> = numbers.flat_map(i32::to_le_bytes).collect();
@@ -84,7 +77,7 @@ fn write(path: &Path, order: ByteOrder, obstacles: bool) {
             let Meta::PlainVariable(mut own) = variable(&dims, 0) else { unreachable!() };
             own.mult = 1.0;
             let own = Meta::PlainVariable(own);
-            file.block("obst", "Obstacles", variable_type, kind, &own, Data::Bytes(&numbers))?;
+            file.block("obst", "Obstacles", variable_type, kind, &own, &numbers)?;
             let group = Stitched {
                 mesh_id: "obst".into(),
                 material_id: "ne".into(),
@@ -93,7 +86,7 @@ fn write(path: &Path, order: ByteOrder, obstacles: bool) {
             };
             let kind = BlockType::StitchedObstacleGroup;
             let group = Meta::Stitched(group);
-            file.block("ob", "Ob", kind, DataType::Other, &group, Data::None)?;
+            file.block("ob", "Ob", kind, DataType::Other, &group, &[])?;
         }
         Ok(())
     })

@@ -16,7 +16,7 @@ use spile_core::testkit::{assert_same_content, differences, object_hashes};
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
-use spile_sdf::{BlockType, Data, Meta, Sdf, Station, write_file};
+use spile_sdf::{BlockType, Meta, Sdf, Station, write_file};
 
 #[path = "support/blocks.rs"]
 mod blocks;
@@ -194,7 +194,7 @@ fn a_name_with_very_many_levels_is_refused_quickly() {
     write_file(&path, &header, Overwrite::Never, |file| {
         for _ in 0..10 {
             let value = Meta::Constant(vec![0; 4]);
-            file.block("a", &name, BlockType::Constant, DataType::Integer4, &value, Data::None)?;
+            file.block("a", &name, BlockType::Constant, DataType::Integer4, &value, &[])?;
         }
         Ok(())
     })
@@ -212,7 +212,7 @@ fn reading_a_part_of_fifty_gigabytes_is_fast_and_needs_little_memory() {
     let limits = Limits::default().with_memory(8 << 20);
     write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
         let meta = Meta::Array(vec![1, 1]);
-        file.block("a", "A", BlockType::Array, DataType::Real8, &meta, Data::Bytes(&[0; 8]))?;
+        file.block("a", "A", BlockType::Array, DataType::Real8, &meta, &[0; 8])?;
         Ok(())
     })
     .unwrap();
@@ -269,7 +269,7 @@ fn identifiers_are_truncated_and_made_unique_as_in_the_fortran_library() {
     write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
         for id in [long, long, long, "dup", "dup"] {
             let value = Meta::Constant(vec![1, 0, 0, 0]);
-            file.block(id, id, BlockType::Constant, DataType::Integer4, &value, Data::None)?;
+            file.block(id, id, BlockType::Constant, DataType::Integer4, &value, &[])?;
         }
         Ok(())
     })
@@ -288,18 +288,18 @@ fn data_that_do_not_fit_their_metadata_are_refused() {
     let path = folder.path().join("x.sdf");
     let written = write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
         let meta = Meta::Array(vec![3]);
-        file.block("a", "a", BlockType::Array, DataType::Real8, &meta, Data::Bytes(&[0; 16]))?;
+        file.block("a", "a", BlockType::Array, DataType::Real8, &meta, &[0; 16])?;
         Ok(())
     });
     assert_eq!(written.unwrap_err().kind(), ErrorKind::Argument);
     let written = write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
         let meta = Meta::Array(vec![3]);
-        file.block("a", "a", BlockType::Constant, DataType::Real8, &meta, Data::None).map(drop)
+        file.block("a", "a", BlockType::Constant, DataType::Real8, &meta, &[]).map(drop)
     });
     assert_eq!(written.unwrap_err().kind(), ErrorKind::Argument);
     let written = write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
         let meta = Meta::NameValue { names: vec!["a".into()], values: vec![Value::Int(1 << 40)] };
-        file.block("a", "a", BlockType::NameValue, DataType::Integer4, &meta, Data::None).map(drop)
+        file.block("a", "a", BlockType::NameValue, DataType::Integer4, &meta, &[]).map(drop)
     });
     assert_eq!(written.unwrap_err().kind(), ErrorKind::Argument);
     assert!(!path.exists());
@@ -329,7 +329,7 @@ fn stations_are_written_row_by_row() {
     let header = FileHeader { station: true, ..FileHeader::default() };
     write_file(&path, &header, Overwrite::Never, |file| {
         let meta = Meta::Station(Box::new(station));
-        file.block("st", "St", BlockType::Station, DataType::Other, &meta, Data::Bytes(&rows))?;
+        file.block("st", "St", BlockType::Station, DataType::Other, &meta, &rows)?;
         Ok(())
     })
     .unwrap();
@@ -341,7 +341,7 @@ fn stations_are_written_row_by_row() {
     // More rows than from_tree assembles at a time.
     let copy = folder.path().join("copy.sdf");
     let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
-    Sdf.write(&file, &mut sink).unwrap();
+    Sdf.write(&file, &mut sink, &spile_core::format::WriteOptions::default()).unwrap();
     sink.commit().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(&copy).unwrap());
 }
@@ -371,7 +371,7 @@ proptest! {
             for (name, dims, k) in &arrays {
                 let meta = Meta::Array(dims.clone());
                 let data = bytes(*k, dims);
-                file.block(name, name, BlockType::Array, types[*k], &meta, Data::Bytes(&data))?;
+                file.block(name, name, BlockType::Array, types[*k], &meta, &data)?;
             }
             Ok(())
         }).unwrap();

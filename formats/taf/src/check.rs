@@ -2,24 +2,28 @@
 //! from taf-010 on are findings about readable files.
 
 use spile_core::error::{Hint, Result};
+use spile_core::format::Checker;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
+use crate::Taf;
 use crate::read::File;
 use crate::wire::{
     DIMENSIONS_OFFSET, HEADER_OFFSET, SYNOPSIS, Spelling, VERSION, dimension_offset,
 };
 
-/// Checks a file. An error that prevents reading becomes a finding; `strict` adds notes about
-/// deviations that no reader depends on.
-pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-    let mut report = Report::default();
-    match File::from_source(source.clone(), limits) {
-        Ok(file) => check_header(&file, source, strict, &mut report)?,
-        Err(error) => report.absorb(error)?,
+impl Checker for Taf {
+    /// Checks a file. An error that prevents reading becomes a finding; `strict` adds notes about
+    /// deviations that no reader depends on.
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        let mut report = Report::default();
+        match File::from_source(source.clone(), limits) {
+            Ok(file) => check_header(&file, source, strict, &mut report)?,
+            Err(error) => report.absorb(error)?,
+        }
+        Ok(report)
     }
-    Ok(report)
 }
 
 fn check_header(file: &File, source: &Source, strict: bool, report: &mut Report) -> Result<()> {

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
+use std::path::Path;
 
 use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Hint, Result};
-use spile_core::format::{Loss, LossKind};
+use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::read::Axes;
 use spile_core::select::Selection;
@@ -14,85 +15,88 @@ use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::tree::{NodeId, ROOT, Value};
 
+use crate::Taf;
 use crate::metadata;
 use crate::to_tree::COMMENTS;
 use crate::wire::{Dimension, Header, TYPES};
 use crate::write::{pad_dimensions, write_array};
 
-/// Writes the only main array of `content` with its uniform coordinates, and the comments. Metadata
-/// that the header cannot express is written as JSON in the last comment line. Returns coordinates that
-/// turned out not to be uniform.
-///
-/// # Errors
-/// An element type that TAF does not have (taf-030); no array, several arrays or frames (taf-031).
-pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-    let (id, desc, comments) = array_and_comments(content)?;
-    let dtype = element_type(content, desc)?;
-    let mut comments = match comments {
-        Comments::None => Vec::new(),
-        Comments::Attribute(Value::Text(text)) => text.clone().into_bytes(),
-        Comments::Attribute(Value::Bytes(bytes)) => bytes.clone(),
-        Comments::Attribute(other) => other.to_string().into_bytes(),
-        Comments::Array(id) => content.array_at(id)?.read_bytes(&Selection::all(), Axes::Stored)?,
-    };
-    let array = content.array_at(id)?;
-    let (dimensions, losses) = dimensions(content, id, desc)?;
-    if let Some(line) = metadata::line(content, id, &dimensions)? {
-        if comments.last().is_some_and(|last| *last != b'\n') {
-            comments.push(b'\n');
-        }
-        comments.extend(line.bytes());
+impl FormatWriter for Taf {
+    /// What writing does not keep: coordinate arrays and the mesh are separate objects, and groups
+    /// other than those above the array are not written. Whether a coordinate array is uniform is found
+    /// while writing.
+    fn keeps_scaling(&self) -> bool {
+        true
     }
-    let map = array.map().map(|map| {
-        let (intercept, slope) = map.coefficients();
-        spile_core::layout::Linear::new(intercept, slope)
-    });
-    let header = Header::new(dtype, map, dimensions);
-    let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
-    write_array(sink, &header, &selected)?;
-    sink.write_all(&comments)?;
-    Ok(losses)
-}
 
-/// What [`write_tree`] does not keep: coordinate arrays and the mesh are separate objects, and groups
-/// other than those above the array are not written. Whether a coordinate array is uniform is found
-/// while writing.
-pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
-    let tree = content.tree();
-    let (id, desc, comments) = array_and_comments(content)?;
-    element_type(content, desc)?;
-    let mut above = HashSet::from([id]);
-    let mut parent = tree.node(id).parent;
-    while parent != ROOT {
-        above.insert(parent);
-        parent = tree.node(parent).parent;
-    }
-    let mut losses = Vec::new();
-    let comment_array = match comments {
-        Comments::Array(id) => Some(id),
-        _ => None,
-    };
-    for (other, node) in tree.iter().filter(|(other, _)| !above.contains(other)) {
-        if node.array.is_none() {
-            losses.push(Loss::new(&node.path, LossKind::Group, "TAF has no groups"));
-        } else if Some(other) != comment_array {
-            let reason = "TAF stores one array; only uniform coordinates are kept, as its grid";
-            losses.push(Loss::new(&node.path, LossKind::Array, reason));
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        let tree = content.tree();
+        let (id, desc, comments) = array_and_comments(content)?;
+        element_type(content, desc)?;
+        let mut above = HashSet::from([id]);
+        let mut parent = tree.node(id).parent;
+        while parent != ROOT {
+            above.insert(parent);
+            parent = tree.node(parent).parent;
         }
+        let mut losses = Vec::new();
+        let comment_array = if let Comments::Array(id) = comments { Some(id) } else { None };
+        for (other, node) in tree.iter().filter(|(other, _)| !above.contains(other)) {
+            if node.array.is_none() {
+                losses.push(Loss::new(&node.path, LossKind::Group, "TAF has no groups"));
+            } else if Some(other) != comment_array {
+                let reason = "TAF stores one array; only uniform coordinates are kept, as its grid";
+                losses.push(Loss::new(&node.path, LossKind::Array, reason));
+            }
+        }
+        if desc.semantics().mesh.is_some() {
+            let reason = "TAF stores one array and no mesh";
+            losses.push(Loss::new(&tree.node(id).path, LossKind::Meaning, reason));
+        }
+        if desc.coords.iter().any(|coord| matches!(coord, Coord::Node(_))) {
+            let reason = "TAF stores uniform coordinates as start and step, and no others";
+            losses.push(Loss::new(&tree.node(id).path, LossKind::Coordinates, reason));
+        }
+        if desc.map.is_some_and(|map| map.origin != 0.0) {
+            let reason = "TAF has two coefficients: the origin is rounded into the intercept";
+            losses.push(Loss::new(&tree.node(id).path, LossKind::Scaling, reason));
+        }
+        Ok(losses)
     }
-    if desc.semantics().mesh.is_some() {
-        let reason = "TAF stores one array and no mesh";
-        losses.push(Loss::new(&tree.node(id).path, LossKind::Meaning, reason));
+
+    /// Writes the only main array of `content` with its uniform coordinates, and the comments. Metadata
+    /// that the header cannot express is written as JSON in the last comment line. Returns coordinates that
+    /// turned out not to be uniform.
+    ///
+    /// # Errors
+    /// An element type that TAF does not have (taf-030); several arrays or frames (taf-031); no array
+    /// (taf-033).
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let (id, desc, comments) = array_and_comments(content)?;
+        let dtype = element_type(content, desc)?;
+        let mut comments = match comments {
+            Comments::None => Vec::new(),
+            Comments::Attribute(Value::Text(text)) => text.clone().into_bytes(),
+            Comments::Attribute(Value::Bytes(bytes)) => bytes.clone(),
+            Comments::Attribute(other) => other.to_string().into_bytes(),
+            Comments::Array(id) => {
+                content.array_at(id)?.read_bytes(&Selection::all(), Axes::Stored)?
+            }
+        };
+        let array = content.array_at(id)?;
+        let (dimensions, losses) = dimensions(content, id, desc)?;
+        if let Some(line) = metadata::line(content, id, &dimensions)? {
+            if comments.last().is_some_and(|last| *last != b'\n') {
+                comments.push(b'\n');
+            }
+            comments.extend(line.bytes());
+        }
+        let header = Header::new(dtype, array.map(), dimensions);
+        let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
+        write_array(sink, &header, &selected)?;
+        sink.write_all(&comments)?;
+        Ok(losses)
     }
-    if desc.coords.iter().any(|coord| matches!(coord, Coord::Node(_))) {
-        let reason = "TAF stores uniform coordinates as start and step, and no others";
-        losses.push(Loss::new(&tree.node(id).path, LossKind::Coordinates, reason));
-    }
-    if desc.map.is_some_and(|map| map.origin != 0.0) {
-        let reason = "TAF has two coefficients: the origin is rounded into the intercept";
-        losses.push(Loss::new(&tree.node(id).path, LossKind::Scaling, reason));
-    }
-    Ok(losses)
 }
 
 /// The element type of TAF for an array.
@@ -131,7 +135,7 @@ fn array_and_comments(content: &Dataset) -> Result<(NodeId, &ArrayDesc, Comments
         }
     }
     let (id, desc) =
-        found.ok_or_else(|| Error::unsupported("taf-031", "the input has no array"))?;
+        found.ok_or_else(|| Error::unsupported("taf-033", "the input has no array"))?;
     Ok((id, desc, comments))
 }
 

@@ -44,17 +44,8 @@ mod write;
 
 pub use read::File;
 
-use std::path::Path;
-
-use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
-    Salvage, Salvager, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::sink::Sink;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
 /// The TAF format, for the registry.
@@ -88,32 +79,10 @@ impl Format for Taf {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        to_tree::parsed(File::from_source(source, &options.limits)?)
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().writer(self).checker(self).salvager(self)
-    }
-}
-
-impl Checker for Taf {
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
-    }
-}
-
-impl FormatWriter for Taf {
-    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        from_tree::losses(content)
-    }
-
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
-        from_tree::write_tree(content, sink)
-    }
-}
-
-impl Salvager for Taf {
-    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-        salvage::salvage(source, target, limits)
     }
 }

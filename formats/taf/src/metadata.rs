@@ -11,7 +11,7 @@ use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::metadata::Metadata;
 use spile_core::semantics::{Role, Semantics};
-use spile_core::tree::{Node, NodeId, ROOT, Tree};
+use spile_core::tree::{NodeId, ROOT, Tree};
 
 use crate::to_tree::{COMMENTS, DATA};
 use crate::wire::Dimension;
@@ -59,36 +59,32 @@ pub(crate) fn line(
     if expressible {
         return Ok(None);
     }
-    let copy = copy_with_groups(source_tree, node, array, &mut tree)?;
+    let copy = copy_with_groups(source_tree, id, array, &mut tree)?;
     let mut metadata = Metadata::of(&tree);
     let path = tree.node(copy).path.clone();
     metadata.rename(&HashMap::from([(path, DATA.to_string())]));
     Ok(Some(format!("{PREFIX}{}\n", metadata.text(limits)?)))
 }
 
-/// Copies `node` and its parent groups into `target`, with `array` as its array.
+/// Copies node `id` and its parent groups into `target`, with `array` as its array.
 fn copy_with_groups(
     source: &Tree,
-    node: &Node,
+    id: NodeId,
     array: ArrayDesc,
     target: &mut Tree,
 ) -> Result<NodeId> {
-    let mut groups = Vec::new();
-    let mut parent = node.parent;
-    while parent != ROOT {
-        groups.push(source.node(parent));
-        parent = source.node(parent).parent;
+    let (groups, name) =
+        source.node(id).path.rsplit_once('/').unwrap_or(("", &source.node(id).path));
+    let parent = target.group_at(groups)?;
+    let copy = target.add_array(parent, name, array)?;
+    let (mut from, mut to) = (id, copy);
+    while from != ROOT {
+        let node = source.node(from);
+        target.node_mut(to).id.clone_from(&node.id);
+        target.set_attrs(to, node.attrs.clone())?;
+        (from, to) = (node.parent, target.node(to).parent);
     }
-    let mut parent = ROOT;
-    for group in groups.into_iter().rev() {
-        parent = target.add_group(parent, &group.name)?;
-        target.node_mut(parent).id.clone_from(&group.id);
-        target.set_attrs(parent, group.attrs.clone())?;
-    }
-    let id = target.add_array(parent, &node.name, array)?;
-    target.node_mut(id).id.clone_from(&node.id);
-    target.set_attrs(id, node.attrs.clone())?;
-    Ok(id)
+    Ok(copy)
 }
 
 /// Splits comments into the text without the metadata line and the JSON of that line. If there are

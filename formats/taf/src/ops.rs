@@ -23,6 +23,7 @@ pub use crop::{Bounds, crop};
 pub use export::{export, write_rows};
 pub use permute::{permute, transpose};
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use spile_core::error::{Error, ErrorKind, Result};
@@ -81,18 +82,22 @@ pub fn backup(path: &Path) -> Result<PathBuf> {
     Err(Error::argument("no unused backup name").with_path(path))
 }
 
-/// Writes `header`, `selected` and the comments of `file` to `target`. Returns the number of clipped
-/// values.
+/// Writes `header`, `selected` and `comments`, or those of `file`, to `target`. Returns the number of
+/// clipped values.
 fn rewrite(
     file: &File,
     path: &Path,
     target: &Target,
     header: &Header,
     selected: &Selected<'_>,
+    comments: Option<String>,
 ) -> Result<u64> {
     let mut sink = target.sink(path)?;
     let clipped = write_array(&mut sink, header, selected)?;
-    file.copy_comments(&mut sink)?;
+    match comments {
+        Some(comments) => sink.write_all(comments.as_bytes())?,
+        None => file.copy_comments(&mut sink)?,
+    }
     sink.commit()?;
     Ok(clipped)
 }

@@ -47,11 +47,6 @@ impl File {
         &self.source
     }
 
-    /// The limits that the file was opened with.
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
     /// Opening and header.
     pub fn header(&self) -> &Header {
         &self.header

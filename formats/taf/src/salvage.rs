@@ -3,35 +3,37 @@
 
 use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::Salvage;
-use spile_core::layout::{ArrayDesc, Extents, Layout};
+use spile_core::format::{Salvage, Salvager};
 use spile_core::limits::Limits;
-use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
+use crate::Taf;
 use crate::read::File;
+use crate::to_tree::array_desc;
 use crate::wire::Header;
 use crate::write::write_array;
 
-/// Copies the readable part of `source` to `target`.
-///
-/// # Errors
-/// The header is not readable, or not a single element is complete.
-pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-    match File::from_source(source.clone(), limits) {
-        Ok(file) => {
-            let array = file.array()?;
-            write_array(target, file.header(), &array.all()?)?;
-            file.copy_comments(target)?;
-            Ok(Salvage { kept: vec!["array".into(), "comments".into()], lost: Vec::new() })
+impl Salvager for Taf {
+    /// Copies the readable part of `source` to `target`.
+    ///
+    /// # Errors
+    /// The header is not readable, or not a single element is complete.
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        match File::from_source(source.clone(), limits) {
+            Ok(file) => {
+                let array = file.array()?;
+                write_array(target, file.header(), &array.all()?)?;
+                file.copy_comments(target)?;
+                Ok(Salvage { kept: vec!["array".into(), "comments".into()], lost: Vec::new() })
+            }
+            Err(error) if error.code() == "taf-007" => salvage_truncated(source, target, limits),
+            Err(error) if error.kind() == ErrorKind::Truncated => {
+                Err(error.hint("the header is incomplete; no data can be recovered"))
+            }
+            Err(error) => Err(error),
         }
-        Err(error) if error.code() == "taf-007" => salvage_truncated(source, target, limits),
-        Err(error) if error.kind() == ErrorKind::Truncated => {
-            Err(error.hint("the header is incomplete; no data can be recovered"))
-        }
-        Err(error) => Err(error),
     }
 }
 
@@ -46,12 +48,8 @@ fn salvage_truncated(source: &Source, target: &mut Sink, limits: &Limits) -> Res
     let available = source.len().saturating_sub(header.data_offset());
     header.dimensions[slowest].length = available / slab;
     let shape = header.shape();
-    let bytes = header.array_bytes().unwrap_or(0);
-    let layout =
-        Layout::Plain { extents: Extents::one(header.data_offset(), bytes), order: Order::F };
-    let mut desc = ArrayDesc::new(header.dtype, shape.clone(), layout);
-    desc.map = header.map();
-    let array = Dataset::new(source.clone(), Tree::new(limits)).open_array(&desc)?;
+    let dataset = Dataset::new(source.clone(), Tree::new(limits));
+    let array = dataset.open_array(&array_desc(&header))?;
     write_array(target, &header, &array.all()?)?;
     Ok(Salvage {
         kept: vec![format!("array {shape}")],

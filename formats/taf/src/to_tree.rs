@@ -3,11 +3,12 @@
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::metadata::StoredMetadata;
 use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
 use spile_core::tree::{Attrs, ROOT, Tree, Value};
 
 use crate::metadata;
@@ -24,12 +25,13 @@ pub(crate) const COMMENTS: &str = "comments";
 /// interrupted append, are a byte array that is read on demand.
 pub(crate) const MAX_COMMENT_ATTRIBUTE: u64 = 1 << 20;
 
-/// The tree, summary and stored metadata of a file.
-pub(crate) fn parsed(file: File) -> Result<Parsed> {
-    let mut tree = Tree::new(file.limits());
+/// Opens the file in `source`.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let file = File::from_source(source.clone(), &options.limits)?;
+    let mut tree = Tree::new(&options.limits);
     tree.add_array(ROOT, DATA, array_desc(file.header()))?;
     let stored = add_comments(&file, &mut tree)?;
-    let (source, summary) = (file.source().clone(), summary(&file, &tree));
+    let summary = summary(&file, &tree);
     let parsed = Parsed::new(source, tree).with_summary(summary);
     Ok(parsed.with_metadata(stored).with_native(file))
 }

@@ -182,18 +182,15 @@ impl Header {
             let message = format!("expected at least 2 dimensions, found {rank}");
             return Err(Error::malformed("taf-005", message).at(HEADER_OFFSET + 24));
         }
-        let bytes = match rank.checked_mul(DIMENSION_BYTES) {
-            Some(bytes) if bytes < 1 << 48 => bytes,
-            _ => {
-                let error =
-                    Error::malformed("taf-005", format!("impossible number of dimensions: {rank}"));
-                return Err(match rank.swap_bytes() {
-                    2..=64 => error.hint("the header seems to be big-endian; TAF is little-endian"),
-                    _ => error.hint("the header is damaged"),
-                }
-                .at(HEADER_OFFSET + 24));
-            }
-        };
+        let bytes = rank.checked_mul(DIMENSION_BYTES).filter(|bytes| *bytes < 1 << 48);
+        let bytes = bytes.ok_or_else(|| {
+            let message = format!("impossible number of dimensions: {rank}");
+            let hint = match rank.swap_bytes() {
+                2..=64 => "the header seems to be big-endian; TAF is little-endian",
+                _ => "the header is damaged",
+            };
+            Error::malformed("taf-005", message).at(HEADER_OFFSET + 24).hint(hint)
+        })?;
         source.require(DIMENSIONS_OFFSET, bytes).map_err(|_| {
             let message = format!(
                 "unexpected end of file: expected {bytes} bytes for {rank} dimensions, found {}",
@@ -324,34 +321,24 @@ pub fn parse_type(name: &str) -> Result<DType> {
 }
 
 fn parse_type_field(field: [u8; 8]) -> Result<(DType, Spelling)> {
-    let unknown = || {
+    let end = field.iter().rposition(|b| *b != 0 && *b != b' ').map_or(0, |last| last + 1);
+    let (name, padding) = field.split_at(end);
+    let bits = if field[1..] == [0; 7] { field[0] } else { 0 };
+    let (short, spelling): (&[u8], _) = match (bits, name) {
+        (8, _) => (b"uint8", Spelling::Legacy),
+        (16, _) => (b"uint16", Spelling::Legacy),
+        (32, _) => (b"flt32", Spelling::Legacy),
+        (64, _) => (b"flt64", Spelling::Legacy),
+        (_, b"float32") => (b"flt32", Spelling::LongFloat),
+        (_, b"float64") => (b"flt64", Spelling::LongFloat),
+        _ if padding.contains(&b' ') => (name, Spelling::SpacePadded),
+        _ => (name, Spelling::Canonical),
+    };
+    let found = TYPES.iter().find(|(known, _)| known.as_bytes() == short);
+    found.map(|(_, dtype)| (*dtype, spelling)).ok_or_else(|| {
         let message = format!("unknown element type \"{}\"", field.escape_ascii());
         Error::malformed("taf-004", message)
             .at(HEADER_OFFSET)
             .hint("TAF defines uint8 to uint64, int8 to int64, flt32 and flt64")
-    };
-    if field[1..].iter().all(|b| *b == 0) {
-        let dtype = match field[0] {
-            8 => DType::U8,
-            16 => DType::U16,
-            32 => DType::F32,
-            64 => DType::F64,
-            _ => return Err(unknown()),
-        };
-        return Ok((dtype, Spelling::Legacy));
-    }
-    let end = field.iter().rposition(|b| *b != 0 && *b != b' ').map_or(0, |last| last + 1);
-    let (name, padding) = field.split_at(end);
-    let mut spelling =
-        if padding.contains(&b' ') { Spelling::SpacePadded } else { Spelling::Canonical };
-    let short = match name {
-        b"float32" => b"flt32",
-        b"float64" => b"flt64",
-        other => other,
-    };
-    if short.len() != name.len() {
-        spelling = Spelling::LongFloat;
-    }
-    let found = TYPES.iter().find(|(known, _)| known.as_bytes() == short);
-    found.map(|(_, dtype)| (*dtype, spelling)).ok_or_else(unknown)
+    })
 }

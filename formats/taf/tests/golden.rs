@@ -84,7 +84,7 @@ fn every_good_file_is_written_back_byte_for_byte() {
         let copy = temp.path().join(&name);
         let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
         let dataset = Dataset::open_path(&Taf, &path, &OpenOptions::default()).unwrap();
-        Taf.write(&dataset, &mut sink).unwrap();
+        Taf.write(&dataset, &mut sink, &spile_core::format::WriteOptions::default()).unwrap();
         sink.commit().unwrap();
         // Canonical type name, current version, and infinity for unmapped data.
         let header = file.header();

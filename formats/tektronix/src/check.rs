@@ -1,33 +1,40 @@
 //! Checksums. They are only verified by `check`, because that reads the entire file.
 
 use spile_core::error::Result;
+use spile_core::format::{Checker, OpenOptions};
 use spile_core::limits::Limits;
+use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire};
 
-use crate::read::open;
+use crate::Tektronix;
+use crate::to_tree;
 use crate::wire::{FileKind, llwfm, wfm};
 
 /// Bytes read at once.
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// Findings of opening a file, and a warning if its checksum is missing or wrong.
-pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
-    let mut report = Report::default();
-    match open(source.clone(), limits) {
-        Ok(file) => report.findings = file.parsed().warnings,
-        Err(error) => {
-            report.absorb(error)?;
-            return Ok(report);
+impl Checker for Tektronix {
+    /// Findings of opening a file, and a warning if its checksum is missing or wrong.
+    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
+        let opened = to_tree::open(source.clone(), &OpenOptions::with_limits(*limits));
+        let readable = opened.is_ok();
+        let mut report = recording::report(opened)?;
+        if readable {
+            check_sum(source, &mut report)?;
         }
+        Ok(report)
     }
+}
+
+fn check_sum(source: &Source, report: &mut Report) -> Result<()> {
     match FileKind::read(source)? {
         FileKind::Isf => {}
         FileKind::Wfm => {
             let header = wfm::Header::read(source)?;
             let Some(at) = header.end.checked_sub(8).filter(|_| header.end <= source.len()) else {
-                return Ok(report);
+                return Ok(());
             };
             let stored = source.read_vec(at, 8)?;
             let stored = Wire::new(&stored, at, header.order, "tektronix-007").u64()?;
@@ -35,14 +42,14 @@ pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
             for_each_chunk(source, 0, at, |bytes| {
                 sum += bytes.iter().map(|b| u64::from(*b)).sum::<u64>();
             })?;
-            compare(&mut report, stored, sum, at);
+            compare(report, stored, sum, at);
         }
         FileKind::LlWfm => {
             let header = llwfm::Header::read(source)?;
             let at = header.checksum_offset();
             if at + 2 > source.len() {
                 report.warn("tektronix-014", "missing checksum").at(at.min(source.len()));
-                return Ok(report);
+                return Ok(());
             }
             let stored = source.read_vec(at, 2)?;
             let stored = Wire::new(&stored, at, ByteOrder::Big, "tektronix-007").u16()?;
@@ -51,10 +58,10 @@ pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
                 let words = bytes.as_chunks::<2>().0.iter();
                 sum = words.fold(sum, |sum, word| sum.wrapping_add(u16::from_be_bytes(*word)));
             })?;
-            compare(&mut report, stored.into(), sum.into(), at);
+            compare(report, stored.into(), sum.into(), at);
         }
     }
-    Ok(report)
+    Ok(())
 }
 
 fn compare(report: &mut Report, stored: u64, computed: u64, at: u64) {

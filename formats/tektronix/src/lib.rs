@@ -6,9 +6,8 @@
 //! | file | content |
 //! |---|---|
 //! | `wire` | on-disk structures: `isf` (preamble), `wfm` (`WFM#001` to `WFM#003`), `llwfm` (older instruments) |
-//! | `read` | files of each kind as recordings; `isf_text` reads samples written as text |
+//! | `to_tree` | files of each kind as recordings; `isf_text` reads samples written as text |
 //! | `check` | checksums |
-//! | `semantics` | unit codes, storage types, trigger times |
 //!
 //! ```
 //! use spile_core::{Dataset, OpenOptions, Source};
@@ -24,16 +23,11 @@
 #![forbid(unsafe_code)]
 
 mod check;
-mod read;
-mod semantics;
+mod to_tree;
 mod wire;
 
 use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
+use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
 use crate::wire::FileKind;
@@ -67,16 +61,10 @@ impl Format for Tektronix {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        Ok(read::open(source, &options.limits)?.parsed())
+        to_tree::open(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default().checker(self)
-    }
-}
-
-impl Checker for Tektronix {
-    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        check::check(source, limits)
     }
 }

@@ -114,9 +114,9 @@ fn malformed_isf_files_give_the_right_error() {
     let text = |text: &str| Source::memory(text.as_bytes());
     let cases = [
         (text(&format!("{head};:CURVE #3100x")), "tektronix-006", ErrorKind::Truncated),
-        (text(&format!("{head};:CURVE 1,2,x")), "tektronix-003", ErrorKind::Malformed),
-        (text(&format!("{head};:CURVE 1,2-3,4")), "tektronix-003", ErrorKind::Malformed),
-        (text(&format!("{head};:CURVE x")), "tektronix-002", ErrorKind::Malformed),
+        (text(&format!("{head};:CURVE 1,2,x")), "tektronix-016", ErrorKind::Malformed),
+        (text(&format!("{head};:CURVE 1,2-3,4")), "tektronix-016", ErrorKind::Malformed),
+        (text(&format!("{head};:CURVE x")), "tektronix-015", ErrorKind::Malformed),
         (text(head), "tektronix-002", ErrorKind::Truncated),
         (isf(":WFMPRE:BYT_NR 1;BN_FMT RI", &[1]), "tektronix-004", ErrorKind::Malformed),
         (isf(":WFMPRE:BN_FMT RI;XINCR 1", &[1]), "tektronix-004", ErrorKind::Malformed),
@@ -314,13 +314,13 @@ fn malformed_wfm_files_give_the_right_error() {
         case(|m| {
             m.i32(808 + 14, 4).i32(808 + 18, 2);
         }),
-        ("tektronix-009", ErrorKind::Malformed)
+        ("tektronix-017", ErrorKind::Malformed)
     );
     assert_eq!(
         case(|m| {
             m.i32(808 + 14, 0).i32(808 + 18, 100);
         }),
-        ("tektronix-009", ErrorKind::Malformed)
+        ("tektronix-017", ErrorKind::Malformed)
     );
     let file = Wfm::new(3, ByteOrder::Little, 0, 2, 1);
     let source = file.source();

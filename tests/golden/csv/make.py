@@ -25,3 +25,22 @@ frames = pd.DataFrame({
     "energy": [1.5, 2.5, None, 3.5, 4.5],
 })
 frames.to_csv("frames.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
+
+# Frames without element types in the names.
+plain = frames.rename(columns=lambda name: name.removesuffix(" {float32}"))
+plain = plain.astype({name: "f8" for name in plain.columns if name.startswith("position")})
+plain.to_csv("frames_plain.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
+
+# Defaults of pandas: an index without a name, names without quotes, True and False.
+table["ok"] = table["id"] > 1
+table[["x (m)", "ok", "gap"]].to_csv("index.csv")
+
+# Excel with a German locale: byte order mark, semicolons, decimal commas, CRLF.
+table[["id", "gap", "name, or so"]].to_csv("excel.csv", sep=";", decimal=",", index=False, encoding="utf-8-sig",
+                                           lineterminator="\r\n")
+
+# An instrument: comments, names, units.
+with open("instrument.csv", "w") as file:
+    file.write("# made by an instrument, serial \"7\n# range 2\nt,U,I\ns,mV,A\n")
+    for k in range(5):
+        file.write(f"{0.5 * k},{k * k},{-k}e-3\n")

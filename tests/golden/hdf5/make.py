@@ -1,4 +1,4 @@
-"""Small HDF5 files by h5py, old and new structures: python make.py FOLDER. Needs h5py and numpy.
+"""Small HDF5 files by h5py, old and new structures: python make.py FOLDER. Needs h5py, hdf5plugin and numpy.
 
 `manifest.json` gets the SHA-256 of the little-endian values of every dataset that is one array.
 """
@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 import h5py
+import hdf5plugin
 import numpy as np
 
 folder = pathlib.Path(sys.argv[1])
@@ -167,6 +168,29 @@ with create("tracked.h5", track_order=True) as file:
     for name in ["zebra", "apple", "mango"]:
         file[name] = np.arange(2)
         file.attrs[name] = name
+    done(file)
+
+# Filters with registered identifiers, by hdf5plugin. Chunks have several blocks and a rest that is not shuffled.
+with create("filters.h5", ("latest", "latest")) as file:
+    data = (np.arange(77 * 26, dtype="<i4") // 7 * 300).reshape(77, 26)
+    filters = {
+        "zstd": hdf5plugin.Zstd(),
+        "lz4": hdf5plugin.LZ4(),
+        "lz4 blocks": hdf5plugin.LZ4(nbytes=1024),
+        "bitshuffle": hdf5plugin.Bitshuffle(cname="none"),
+        "bitshuffle blocks": hdf5plugin.Bitshuffle(nelems=64, cname="none"),
+        "bitshuffle lz4": hdf5plugin.Bitshuffle(cname="lz4"),
+        "bitshuffle zstd": hdf5plugin.Bitshuffle(nelems=512, cname="zstd"),
+        "blosc bits": hdf5plugin.Blosc(cname="lz4", shuffle=hdf5plugin.Blosc.BITSHUFFLE),
+    }
+    for cname in ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"]:
+        filters[f"blosc {cname}"] = hdf5plugin.Blosc(cname=cname, shuffle=hdf5plugin.Blosc.SHUFFLE)
+    for name, options in filters.items():
+        file.create_dataset(name, data=data, chunks=(39, 26), **options)
+    file.create_dataset("zstd sum", data=data, chunks=(39, 26), fletcher32=True, shuffle=True, **hdf5plugin.Zstd())
+    noise = np.random.default_rng(6).integers(0, 255, 300).astype("<u1")
+    file.create_dataset("noise", data=noise, chunks=(300,), **hdf5plugin.LZ4(nbytes=128))
+    file.create_dataset("pairs", data=noise.view("V6"), chunks=(50,), **hdf5plugin.Bitshuffle(cname="lz4"))
     done(file)
 
 # Datasets that spile cannot decode, beside some that it can. The manifest has only the latter.

@@ -1,7 +1,5 @@
 """The tables of this folder, as pyarrow writes them: python3 make.py"""
 
-import os
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,8 +32,7 @@ few = {"row_group_size": 200, "data_page_size": 256, "dictionary_pagesize_limit"
 for compression in ["zstd", "gzip", "lz4"]:
     pq.write_table(long, f"{compression}.parquet", compression=compression, **few)
 pq.write_table(long, "second.parquet", compression="snappy", data_page_version="2.0", **few)
-os.makedirs("refused", exist_ok=True)
-pq.write_table(table.select(["id", "x"]), "refused/brotli.parquet", compression="brotli")
-pq.write_table(table.select(["id"]), "refused/delta.parquet", use_dictionary=False,
+pq.write_table(table.select(["id", "x"]), "brotli.parquet", compression="brotli")
+pq.write_table(table.select(["id"]), "delta.parquet", use_dictionary=False,
                column_encoding={"id": "DELTA_BINARY_PACKED"})
 pq.write_table(table.slice(0, 0), "empty.parquet", **plain)

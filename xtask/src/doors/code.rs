@@ -8,18 +8,77 @@ use super::text::{bare, has_word, strings, without_tests};
 const LONG: usize = 600;
 
 /// Libraries: their messages must be valid for every front end.
-const LIBRARIES: [&str; 5] =
-    ["crates/core/src/", "crates/ops/src/", "crates/interchange/src/", "formats/", "bridges/"];
-
-type Rule = fn(&File) -> Vec<String>;
-
-pub(super) const RULES: [Rule; 5] = [
-    unsafe_only_in_source,
-    only_the_cli_prints,
-    no_machine_paths,
-    no_command_line_text,
-    no_temporary_files,
+const LIBRARIES: [&str; 6] = [
+    "crates/core/src/",
+    "crates/codecs/src/",
+    "crates/ops/src/",
+    "crates/interchange/src/",
+    "formats/",
+    "bridges/",
 ];
+
+/// Words that must not occur in the code of some files.
+struct WordRule {
+    /// Beginnings of the paths of these files.
+    inside: &'static [&'static str],
+    /// Parts of the paths of exceptions.
+    except: &'static [&'static str],
+    in_tests: bool,
+    words: &'static [&'static str],
+    hint: &'static str,
+}
+
+const WORD_RULES: [WordRule; 3] = [
+    // The compiler checks the other crates.
+    WordRule {
+        inside: &["crates/core/src/"],
+        except: &["crates/core/src/source.rs"],
+        in_tests: true,
+        words: &["unsafe"],
+        hint: "in core only source.rs may contain unsafe code; add a safe function there",
+    },
+    WordRule {
+        inside: &["crates/", "formats/", "bridges/", "bindings/"],
+        except: &["crates/cli/", "/tests/", "/examples/", "/benches/", "/build.rs"],
+        in_tests: false,
+        words: &["println!", "eprintln!", "print!", "eprint!", "dbg!", "process::exit"],
+        hint: "only the command line prints and exits; return a value or an error",
+    },
+    WordRule {
+        inside: &["crates/ops/src/"],
+        except: &[],
+        in_tests: false,
+        words: &["tempfile", "tempdir", "temp_dir", "tempdir_in"],
+        hint: "operations plan in memory; create files only through `Sink`",
+    },
+];
+
+/// Violations in a file.
+pub(super) fn check(file: &File) -> Vec<String> {
+    let mut violations = no_machine_paths(file);
+    if file.has_extension(&["rs"]) {
+        violations.extend(forbidden_words(file));
+        violations.extend(forbidden_strings(file));
+    }
+    violations
+}
+
+fn forbidden_words(file: &File) -> Vec<String> {
+    let mut violations = Vec::new();
+    let applies = |rule: &&WordRule| {
+        rule.inside.iter().any(|folder| file.path.starts_with(folder))
+            && !rule.except.iter().any(|part| file.path.contains(part))
+    };
+    for WordRule { in_tests, words, hint, .. } in WORD_RULES.iter().filter(applies) {
+        let code = bare(&file.text);
+        let code = if *in_tests { code } else { without_tests(&code) };
+        for (k, line) in code.lines().enumerate() {
+            let found = words.iter().filter(|word| has_word(line, word));
+            violations.extend(found.map(|word| format!("{}:{}: {word}; {hint}", file.path, k + 1)));
+        }
+    }
+    violations
+}
 
 /// Every crate forbids unsafe code, except core, mpi and the bindings.
 pub(super) fn forbids_unsafe(crates: &[Crate], files: &[File]) -> Vec<String> {
@@ -36,65 +95,29 @@ pub(super) fn forbids_unsafe(crates: &[Crate], files: &[File]) -> Vec<String> {
     roots.filter(|root| !forbidden(root)).map(message).collect()
 }
 
-/// In core, unsafe code is only allowed in `source.rs`. The compiler checks the other crates.
-fn unsafe_only_in_source(file: &File) -> Vec<String> {
-    if !file.path.starts_with("crates/core/src/") || file.path == "crates/core/src/source.rs" {
-        return Vec::new();
-    }
-    let hint = "in core only source.rs may contain unsafe code; add a safe function there";
-    lines_with(file, &bare(&file.text), "unsafe", hint)
-}
-
-/// Only the command line prints and exits.
-fn only_the_cli_prints(file: &File) -> Vec<String> {
-    let library = ["crates/", "formats/", "bridges/", "bindings/"]
-        .iter()
-        .any(|folder| file.path.starts_with(folder))
-        && !file.path.starts_with("crates/cli/");
-    let other = ["/tests/", "/examples/", "/benches/", "/build.rs"];
-    if !library || other.iter().any(|part| file.path.contains(part)) {
-        return Vec::new();
-    }
-    let code = without_tests(&bare(&file.text));
-    let hint = "only the command line prints and exits; return a value or an error";
-    ["println!", "eprintln!", "print!", "eprint!", "dbg!", "process::exit"]
-        .iter()
-        .flat_map(|call| lines_with(file, &code, call, hint))
-        .collect()
-}
-
 /// No command-line options or `spile` commands in the messages of libraries: Python, C and the server show
-/// them too.
-fn no_command_line_text(file: &File) -> Vec<String> {
-    let library = LIBRARIES.iter().any(|folder| file.path.starts_with(folder));
-    if !library || !file.path.contains("/src/") || !file.has_extension(&["rs"]) {
-        return Vec::new();
-    }
+/// them too. No temporary files of operations in memory.
+fn forbidden_strings(file: &File) -> Vec<String> {
     let is_option = |text: &str| {
         let after = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
         let before = |at: usize| text[..at].ends_with([' ', '\n', '`', '"']);
         text.match_indices("--").any(|(at, _)| after(at) && before(at))
     };
+    let library =
+        LIBRARIES.iter().any(|folder| file.path.starts_with(folder)) && file.path.contains("/src/");
+    let hint = |text: &str| {
+        if library && (text.contains("`spile ") || is_option(text)) {
+            Some("command-line text in a library; return a hint that each front end renders")
+        } else if file.path.starts_with("crates/ops/src/") && text.contains("/dev/shm") {
+            Some("/dev/shm; operations plan in memory")
+        } else {
+            None
+        }
+    };
     let found = strings(&file.text).into_iter();
-    let found = found.filter(|(_, text)| text.contains("`spile ") || is_option(text));
-    let hint = "command-line text in a library; return a hint that each front end renders";
-    found.map(|(line, _)| format!("{}:{line}: {hint}", file.path)).collect()
-}
-
-/// Operations plan without temporary files.
-fn no_temporary_files(file: &File) -> Vec<String> {
-    if !file.path.starts_with("crates/ops/src/") {
-        return Vec::new();
-    }
-    let hint = "operations plan in memory; create files only through `Sink`";
-    let code = without_tests(&bare(&file.text));
-    let mut found: Vec<String> = ["tempfile", "tempdir", "temp_dir", "tempdir_in"]
-        .iter()
-        .flat_map(|word| lines_with(file, &code, word, hint))
-        .collect();
-    let memory = strings(&file.text).into_iter().filter(|(_, text)| text.contains("/dev/shm"));
-    found.extend(memory.map(|(line, _)| format!("{}:{line}: /dev/shm; {hint}", file.path)));
     found
+        .filter_map(|(line, text)| Some(format!("{}:{line}: {}", file.path, hint(text)?)))
+        .collect()
 }
 
 /// No absolute paths of one machine.
@@ -126,14 +149,6 @@ pub(super) fn too_long(file: &File) -> Option<String> {
     long.then(|| format!("{}: {lines} lines; consider splitting it", file.path))
 }
 
-fn lines_with(file: &File, code: &str, word: &str, hint: &str) -> Vec<String> {
-    if !file.has_extension(&["rs"]) {
-        return Vec::new();
-    }
-    let lines = code.lines().enumerate().filter(|(_, line)| has_word(line, word));
-    lines.map(|(k, _)| format!("{}:{}: {word}; {hint}", file.path, k + 1)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,21 +173,21 @@ mod tests {
     #[test]
     fn unsafe_code_in_core_is_reported_outside_source() {
         let text = "// unsafe\nfn f() {\n    unsafe { g() }\n}\n#[allow(unsafe_code)]\n";
-        let violations = unsafe_only_in_source(&file("crates/core/src/read.rs", text));
+        let violations = forbidden_words(&file("crates/core/src/read.rs", text));
         assert_eq!(violations.len(), 1);
         assert!(violations[0].starts_with("crates/core/src/read.rs:3:"), "{violations:?}");
-        assert_eq!(unsafe_only_in_source(&file("crates/core/src/source.rs", text)), [""; 0]);
+        assert_eq!(forbidden_words(&file("crates/core/src/source.rs", text)), [""; 0]);
     }
 
     #[test]
     fn printing_is_reported_in_libraries_only() {
         let text = "/// println!(1)\nfn f() {\n    std::process::exit(1);\n    print!(\"dbg!\");\n}\n\
                     #[cfg(test)]\nmod tests {\n    fn g() { println!(\"}\"); }\n}\n";
-        let violations = only_the_cli_prints(&file("formats/taf/src/read.rs", text));
+        let violations = check(&file("formats/taf/src/read.rs", text));
         assert_eq!(violations.len(), 2, "{violations:?}");
         assert!(violations.iter().any(|m| m.contains(":4: print!;")), "{violations:?}");
         for path in ["crates/cli/src/main.rs", "xtask/src/main.rs", "crates/plot/examples/a.rs"] {
-            assert_eq!(only_the_cli_prints(&file(path, text)), [""; 0]);
+            assert_eq!(check(&file(path, text)), [""; 0]);
         }
     }
 
@@ -197,19 +212,19 @@ mod tests {
         let text = "// `spile info --json`\nf(\"use --force\");\ng(\"run `spile check`\");\nh(\"a--b <!--c\");\n\
                     #[cfg(test)]\nmod tests { fn f() { \" --json\"; } }\n";
         for path in ["crates/core/src/a.rs", "bridges/npy/src/lib.rs"] {
-            let lines: Vec<String> = no_command_line_text(&file(path, text));
+            let lines: Vec<String> = forbidden_strings(&file(path, text));
             assert_eq!(lines.len(), 2, "{lines:?}");
             assert!(lines[0].starts_with(&format!("{path}:2:")), "{lines:?}");
         }
         for path in ["crates/cli/src/a.rs", "formats/taf/tests/a.rs", "formats/taf/FORMAT.md"] {
-            assert_eq!(no_command_line_text(&file(path, text)), [""; 0]);
+            assert_eq!(check(&file(path, text)), [""; 0]);
         }
     }
 
     #[test]
     fn temporary_files_are_reported_in_operations() {
         let text = "fn f() {\n    tempfile::tempdir_in(\"/dev/shm\");\n}\n";
-        assert_eq!(no_temporary_files(&file("crates/ops/src/a.rs", text)).len(), 3);
-        assert_eq!(no_temporary_files(&file("crates/core/src/a.rs", text)), [""; 0]);
+        assert_eq!(check(&file("crates/ops/src/a.rs", text)).len(), 3);
+        assert_eq!(check(&file("crates/core/src/a.rs", text)), [""; 0]);
     }
 }

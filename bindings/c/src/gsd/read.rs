@@ -6,7 +6,7 @@ use spile_core::error::Error;
 use spile_gsd::Chunk;
 use spile_gsd::wire::Type;
 
-use super::{Handle, Open, TYPE_CODES, text, with};
+use super::{Handle, Open, TYPE_CODES, get, text, with};
 use crate::memory::bytes_mut;
 
 /// Number of results of [`gsd_find_chunk`] that stay valid.
@@ -40,46 +40,25 @@ impl CallerEntry {
 }
 
 /// Step of the last committed frame; 0 without frames.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_last_step(handle: Handle) -> u64 {
-    let mut last = 0;
     // SAFETY: condition of this function.
-    unsafe {
-        with(handle, |handle| {
-            last = handle.reader()?.last_step()?.unwrap_or(0);
-            Ok(())
-        });
-    }
-    last
+    unsafe { get(handle, 0, |handle| Ok(handle.reader()?.last_step()?.unwrap_or(0))) }
 }
 
 /// Number of ended frames; 0 on failure.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_nframes(handle: Handle) -> u64 {
-    let mut frames = 0;
     // SAFETY: condition of this function.
     unsafe {
-        with(handle, |handle| {
-            frames = match &mut handle.file {
-                Open::Read(file) => file.nframes()?,
-                Open::Write(_) => handle.writer()?.nframes(),
-            };
-            Ok(())
-        });
+        get(handle, 0, |handle| match &mut handle.file {
+            Open::Read(file) => file.nframes(),
+            Open::Write(_) => Ok(handle.writer()?.nframes()),
+        })
     }
-    frames
 }
 
 /// Reads frames that another process has added.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_refresh(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
@@ -92,37 +71,28 @@ pub unsafe extern "C" fn gsd_refresh(handle: Handle) -> c_int {
 }
 
 /// Finds a chunk by frame and name. Returns null if it does not exist or on failure.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_find_chunk(
     handle: Handle,
     frame: u64,
     name: *const c_char,
 ) -> *const CallerEntry {
-    let mut entry = std::ptr::null();
     // SAFETY: condition of this function.
     unsafe {
-        with(handle, |handle| {
+        get(handle, std::ptr::null(), |handle| {
             let Some(chunk) = handle.reader()?.find_chunk(frame, text(name)?)? else {
-                return Ok(());
+                return Ok(std::ptr::null());
             };
             if handle.found.len() == REMEMBERED {
                 handle.found.pop_front();
             }
             handle.found.push_back(Box::new(CallerEntry::new(&chunk)));
-            entry = handle.found.back().map_or(std::ptr::null(), |last| &raw const **last);
-            Ok(())
-        });
+            Ok(handle.found.back().map_or(std::ptr::null(), |last| &raw const **last))
+        })
     }
-    entry
 }
 
 /// Reads the data of a chunk.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_read_chunk(
     handle: Handle,
@@ -144,19 +114,15 @@ pub unsafe extern "C" fn gsd_read_chunk(
 }
 
 /// Returns the first chunk name with the prefix `match_`, or the one after `prev`; null at the end.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_find_matching_chunk_name(
     handle: Handle,
     match_: *const c_char,
     prev: *const c_char,
 ) -> *const c_char {
-    let mut found = std::ptr::null();
     // SAFETY: condition of this function.
     unsafe {
-        with(handle, |handle| {
+        get(handle, std::ptr::null(), |handle| {
             let prefix = text(match_)?;
             if prev.is_null() {
                 let names = handle.reader()?.find_matching_names(prefix);
@@ -165,9 +131,7 @@ pub unsafe extern "C" fn gsd_find_matching_chunk_name(
             let seen = handle.names.iter().position(|name| name.as_ptr() == prev);
             let next = if prev.is_null() { Some(0) } else { seen.map(|k| k + 1) };
             let next = next.and_then(|next| handle.names.get(next));
-            found = next.map_or(std::ptr::null(), |name| name.as_ptr());
-            Ok(())
-        });
+            Ok(next.map_or(std::ptr::null(), |name| name.as_ptr()))
+        })
     }
-    found
 }

@@ -7,14 +7,11 @@ use spile_core::limits::Limits;
 use spile_gsd::wire::Type;
 use spile_gsd::{Commit, Mode, Writer};
 
-use super::{Handle, Open, TYPE_CODES, text, with};
+use super::{Handle, Open, TYPE_CODES, get, text, with};
 use crate::memory::bytes;
 
 /// Sets when frames are committed: by [`gsd_flush`] only (0), or after this number of frames. With `durable`,
 /// commits wait for the disk.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_set_commit(handle: Handle, frames: u64, durable: c_int) -> c_int {
     // SAFETY: condition of this function.
@@ -28,26 +25,13 @@ pub unsafe extern "C" fn gsd_set_commit(handle: Handle, frames: u64, durable: c_
 }
 
 /// Size of the write buffer in bytes; 0 on failure.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_maximum_write_buffer_size(handle: Handle) -> u64 {
-    let mut size = 0;
     // SAFETY: condition of this function.
-    unsafe {
-        with(handle, |handle| {
-            size = handle.writer()?.buffer_size() as u64;
-            Ok(())
-        });
-    }
-    size
+    unsafe { get(handle, 0, |handle| Ok(handle.writer()?.buffer_size() as u64)) }
 }
 
 /// Sets the size of the write buffer in bytes.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size: u64) -> c_int {
     // SAFETY: condition of this function.
@@ -60,26 +44,13 @@ pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size:
 }
 
 /// Maximum number of uncommitted index entries; 0 on failure.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_index_entries_to_buffer(handle: Handle) -> u64 {
-    let mut entries = 0;
     // SAFETY: condition of this function.
-    unsafe {
-        with(handle, |handle| {
-            entries = handle.writer()?.pending_limit() as u64;
-            Ok(())
-        });
-    }
-    entries
+    unsafe { get(handle, 0, |handle| Ok(handle.writer()?.pending_limit() as u64)) }
 }
 
 /// Sets the maximum number of uncommitted index entries.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_set_index_entries_to_buffer(handle: Handle, entries: u64) -> c_int {
     // SAFETY: condition of this function.
@@ -99,9 +70,6 @@ fn buffer_size(number: u64) -> Result<usize> {
 }
 
 /// Ends a frame.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_end_frame(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
@@ -109,9 +77,6 @@ pub unsafe extern "C" fn gsd_end_frame(handle: Handle) -> c_int {
 }
 
 /// Commits all ended frames and waits for the disk.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_flush(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
@@ -119,57 +84,39 @@ pub unsafe extern "C" fn gsd_flush(handle: Handle) -> c_int {
 }
 
 /// Removes all frames.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_truncate(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            handle.writer()?;
-            if let Open::Write(writer) = &mut handle.file
-                && let Some(open) = writer.take()
-            {
-                *writer = Some(Box::new(open.truncate()?));
-            }
+            let open = handle.take_writer()?;
+            handle.file = Open::Write(Some(Box::new(open.truncate()?)));
             Ok(())
         })
     }
 }
 
 /// Converts the file to the newest version of the format, atomically.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            handle.writer()?;
-            if let Open::Write(writer) = &mut handle.file
-                && let Some(open) = writer.take()
-            {
-                let limits = Limits::default();
-                let (mode, buffer, entries) =
-                    (open.mode(), open.buffer_size(), open.pending_limit());
-                open.close()?;
-                spile_gsd::ops::upgrade(&handle.path, &limits)?;
-                let mut again = Writer::append(&handle.path, mode, &limits)?;
-                again.set_buffer_size(buffer);
-                again.set_pending_limit(entries);
-                *writer = Some(Box::new(again));
-            }
+            let open = handle.take_writer()?;
+            let limits = Limits::default();
+            let (mode, buffer, entries) = (open.mode(), open.buffer_size(), open.pending_limit());
+            open.close()?;
+            spile_gsd::ops::upgrade(&handle.path, &limits)?;
+            let mut again = Writer::append(&handle.path, mode, &limits)?;
+            again.set_buffer_size(buffer);
+            again.set_pending_limit(entries);
+            handle.file = Open::Write(Some(Box::new(again)));
             Ok(())
         })
     }
 }
 
 /// Adds a chunk to the current frame.
-///
-/// # Safety
-/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_write_chunk(
     handle: Handle,

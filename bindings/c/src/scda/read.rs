@@ -20,9 +20,6 @@ impl ScdaFile {
 }
 
 /// Reads the header of the next section (A.5.1). The type is 0 at the end of the file.
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_section_header(
     f: Handle,
@@ -64,9 +61,6 @@ pub unsafe extern "C" fn scda_fread_section_header(
 }
 
 /// Reads 32 bytes on `root` (A.5.2).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_inline_data(
     f: Handle,
@@ -86,9 +80,6 @@ pub unsafe extern "C" fn scda_fread_inline_data(
 }
 
 /// Reads the bytes of a block on `root` (A.5.3).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_block_data(
     f: Handle,
@@ -109,9 +100,6 @@ pub unsafe extern "C" fn scda_fread_block_data(
 }
 
 /// Reads this rank's elements of equal size (A.5.4).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_array_data(
     f: Handle,
@@ -141,9 +129,6 @@ pub unsafe extern "C" fn scda_fread_array_data(
 }
 
 /// Reads the sizes of this rank's elements (A.5.5).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_varray_sizes(
     f: Handle,
@@ -165,9 +150,6 @@ pub unsafe extern "C" fn scda_fread_varray_sizes(
 }
 
 /// Reads this rank's elements of different sizes (A.5.6).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_varray_data(
     f: Handle,

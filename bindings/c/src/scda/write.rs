@@ -8,9 +8,6 @@ use super::{Handle, to_rank, with};
 use crate::memory::{bytes, indirect, integers};
 
 /// Writes 32 bytes of `root` (A.4.1).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_inline(
     f: Handle,
@@ -31,9 +28,6 @@ pub unsafe extern "C" fn scda_fwrite_inline(
 }
 
 /// Writes a block of `root` (A.4.2).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_block(
     f: Handle,
@@ -56,9 +50,6 @@ pub unsafe extern "C" fn scda_fwrite_block(
 }
 
 /// Writes an array of elements of equal size (A.4.3).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_array(
     f: Handle,
@@ -75,9 +66,9 @@ pub unsafe extern "C" fn scda_fwrite_array(
         with(f, err, |file| {
             let (user, counts) = (file.user(userstr), integers(counts, file.ranks()));
             let mine = counts.get(file.rank()).copied().unwrap_or(0);
-            let parts =
-                if is_indirect != 0 { indirect(dbytes, mine, |_| size) } else { Vec::new() };
+            let parts;
             let data = if is_indirect != 0 {
+                parts = indirect(dbytes, mine, |_| size);
                 Elements::Indirect(&parts)
             } else {
                 Elements::Contiguous(bytes(dbytes, mine.saturating_mul(size)))
@@ -88,9 +79,6 @@ pub unsafe extern "C" fn scda_fwrite_array(
 }
 
 /// Writes an array of elements of different sizes (A.4.4).
-///
-/// # Safety
-/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_varray(
     f: Handle,
@@ -110,13 +98,10 @@ pub unsafe extern "C" fn scda_fwrite_varray(
             let mine = counts.get(file.rank()).copied().unwrap_or(0);
             let sizes = integers(sizes, mine);
             let total = file.check_sums(true, sizes, bytes_of_ranks)?;
-            let known = sizes.len() as u64 == mine;
-            let parts = if is_indirect != 0 && known {
-                indirect(dbytes, mine, |k| sizes[k])
-            } else {
-                Vec::new()
-            };
+            let parts;
             let data = if is_indirect != 0 {
+                // No sizes, if they are more than the memory.
+                parts = indirect(dbytes, sizes.len() as u64, |k| sizes[k]);
                 Elements::Indirect(&parts)
             } else {
                 Elements::Contiguous(bytes(dbytes, total))

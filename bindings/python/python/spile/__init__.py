@@ -1,14 +1,15 @@
 """Reads, writes and converts simulation and instrument files: scda, SDF, TAF, GSD, IOTK and others.
 
 >>> import spile
->>> file = spile.open(golden("sdf/epoch3d_0001.sdf"))
+>>> file = spile.open(spile.sample("sdf"))
 >>> file["Electric Field/Ex"][2:4, ..., -1].shape
-(2, 10)
+(2,)
 
 `open` returns a lazy mapping of names to groups and arrays; values are read when an array is indexed.
 The functions `info`, `check`, `diff`, `hash`, `convert` and `salvage` correspond to the operations of
-the command line. `create` writes files. If xarray is installed,
-``xarray.open_dataset(path, engine="spile")`` opens files as datasets. NumPy is the only dependency.
+the command line. `create` writes files, `sample` writes small files to try things with. If xarray is
+installed, ``xarray.open_dataset(path, engine="spile")`` opens files as datasets. NumPy is the only
+dependency.
 """
 
 from . import errors
@@ -17,7 +18,7 @@ from ._create import create
 from ._open import open, open_series
 from ._spile import __version__
 from ._tree import File, Group
-from ._verbs import check, convert, diff, formats, hash, info, salvage
+from ._verbs import check, convert, diff, formats, hash, info, salvage, sample
 from .errors import SpileError
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "open",
     "open_series",
     "salvage",
+    "sample",
     "taf",
 ]
 

@@ -21,9 +21,9 @@ class Trajectory(Sequence[Any]):
     ``frame.particles.position``, ``frame.bonds.group``, ``frame.box``, ``frame.log``. Values missing in
     a frame are those of frame 0 or the defaults of the schema.
 
-    >>> trajectory = spile.open(golden("gsd/py-5.0.1/hoomd_many_frames.gsd")).hoomd
-    >>> trajectory[3].particles.N, sorted(trajectory.log())[0]
-    (4, 'configuration/step')
+    >>> trajectory = spile.open(spile.sample("gsd")).hoomd
+    >>> trajectory[2].particles.N, sorted(trajectory.log())[0]
+    (20, 'configuration/step')
     """
 
     __slots__ = ("_inner", "_length")

@@ -83,7 +83,7 @@ def open(
 
     Examples
     --------
-    >>> with spile.open(golden("sdf/epoch1d_normal_0001.sdf")) as file:
+    >>> with spile.open(spile.sample("sdf")) as file:
     ...     file.format, file["Electric Field/Ex"].units
     ('sdf', 'V/m')
     """
@@ -132,9 +132,9 @@ def open_series(
 
     Examples
     --------
-    >>> series = spile.open_series(golden("sdf/epoch1d_normal_*.sdf"))
+    >>> series = spile.open_series(spile.sample("run") + "/*.sdf")
     >>> series.frames, series["Electric Field/Ex"].dims
-    (4, ('frame', 'X'))
+    (3, ('frame', 'X', 'Y'))
     """
     if errors not in ("warn", "skip", "raise"):
         raise ArgumentError(f'errors must be "warn", "skip" or "raise", found {errors!r}')

@@ -258,8 +258,35 @@ def convert(
     select: list[str],
     frames: str | None,
     slice: list[str],
+    stored: bool,
+    compress: str | None,
+    chunks: list[tuple[str, int]],
+    shards: list[tuple[str, int]],
     progress: _Progress,
 ) -> str: ...
+@final
+class Parallel:
+    document: str
+    def __init__(
+        self,
+        file: File,
+        output: _Path,
+        *,
+        to: str | None,
+        strict: bool,
+        overwrite_output: bool,
+        select: list[str],
+        frames: str | None,
+        slice: list[str],
+        stored: bool,
+        compress: str | None,
+        chunks: list[tuple[str, int]],
+        shards: list[tuple[str, int]],
+    ) -> None: ...
+    def prepare(self, request: str) -> list[tuple[int, int]]: ...
+    def write(self, numbers: list[int]) -> None: ...
+    def finish(self) -> None: ...
+
 def salvage(
     path: _Path,
     output: _Path,
@@ -269,6 +296,7 @@ def salvage(
 ) -> str: ...
 def formats() -> str: ...
 def probe(path: _Path) -> tuple[str, int] | None: ...
+def sample(name: str, folder: _Path) -> str: ...
 def main(args: list[str]) -> int: ...
 def write(
     path: _Path,

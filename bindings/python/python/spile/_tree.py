@@ -65,9 +65,9 @@ class Group(Node, Mapping[str, "Group | Array"]):
     def arrays(self) -> dict[str, Array]:
         """All arrays of the group and its subgroups, by path relative to the group.
 
-        >>> file = spile.open(golden("sdf/epoch1d_normal_0001.sdf"))
+        >>> file = spile.open(spile.sample("sdf"))
         >>> [path for path in file.arrays() if path.startswith("Electric")][:2]
-        ['Electric Field/Ex', 'Electric Field/Ey']
+        ['Electric Field/Ex', 'Electric Field/Ey_averaged']
         """
         paths, arrays, children = self._handle.tree
         found, todo = {}, list(reversed(children.get(self._number, ())))
@@ -170,7 +170,7 @@ class File(Group):
     def hoomd(self) -> Trajectory:
         """The trajectory of a GSD file in the HOOMD schema, with the names of ``gsd.hoomd``.
 
-        >>> frame = spile.open(golden("gsd/py-5.0.1/hoomd_full.gsd")).hoomd[0]
+        >>> frame = spile.open(spile.sample("gsd")).hoomd[0]
         >>> frame.particles.position.shape, frame.bonds.N
         ((20, 3), 3)
         """

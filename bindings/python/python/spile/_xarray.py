@@ -1,7 +1,7 @@
 """The xarray engine ``spile``.
 
 >>> import xarray as xr
->>> ds = xr.open_dataset(golden("sdf/epoch2d_4ranks_id4_0001.sdf"), engine="spile")
+>>> ds = xr.open_dataset(spile.sample("sdf"), engine="spile")
 >>> ds["Electric_Field_Ex"].dims
 ('X_Grid_mid', 'Y_Grid_mid')
 """

@@ -5,10 +5,10 @@ use spile_core::layout::Coord;
 use spile_core::tree::{NodeId, ROOT, Value};
 use spile_interchange::Dimension;
 
-use super::value::attribute;
+use super::attribute::attach_value;
 use super::{DataSource, Flavor, NetCdfType, Writer, netcdf_type};
 use crate::to_tree::scales::WITHOUT_VARIABLE;
-use crate::write::{Attribute, Data, DatasetType, HeapObject, MAX_MESSAGE, ObjectKind, datatype};
+use crate::write::{Data, DatasetType, HeapObject, MAX_MESSAGE, ObjectKind, datatype};
 
 impl Writer {
     /// Adds a scale for every dimension with coordinates; in netCDF for every dimension.
@@ -30,6 +30,8 @@ impl Writer {
                     let name = self.link_root(&name, object);
                     self.flat.metadata.add_auxiliary(name);
                     self.data.push((object, DataSource::Uniform { start, step, len }));
+                    let attrs = self.variables.dimension_attributes(k);
+                    self.add_attributes(object, &attrs);
                     object
                 }
                 Coord::None if self.flavor == Flavor::NetCdf => {
@@ -74,20 +76,15 @@ impl Writer {
         let mut text = |own: &str, value: &str| {
             let bytes = [value.as_bytes(), &[0]].concat();
             let kind = datatype::terminated_text(bytes.len() as u32);
-            let (name, dims, data) = (own.to_string(), Vec::new(), Data::Raw(bytes));
-            self.plan.objects[object].attributes.push(Attribute { name, kind, dims, data });
+            self.plan.attach(object, own, kind, Vec::new(), Data::Raw(bytes));
         };
         text("CLASS", "DIMENSION_SCALE");
         text("NAME", name);
         if self.flavor == Flavor::NetCdf {
             let number = (self.dimension_ids as u32).to_le_bytes().to_vec();
             self.dimension_ids += 1;
-            self.plan.objects[object].attributes.push(Attribute {
-                name: "_Netcdf4Dimid".into(),
-                kind: datatype::integer(4, true),
-                dims: Vec::new(),
-                data: Data::Raw(number),
-            });
+            let kind = datatype::integer(4, true);
+            self.plan.attach(object, "_Netcdf4Dimid", kind, Vec::new(), Data::Raw(number));
         }
     }
 
@@ -111,10 +108,12 @@ impl Writer {
                 let labels =
                     own.iter().map(|k| Value::from(self.dimensions.list()[*k].name.as_str()));
                 let labels = Value::List(labels.collect());
-                let made = attribute(&mut self.plan, self.flavor, "DIMENSION_LABELS", &labels);
-                self.plan.objects[object].attributes.extend(made);
+                attach_value(&mut self.plan, self.flavor, object, "DIMENSION_LABELS", &labels);
             }
+            self.add_missing_values(object, array.dtype, &node.attrs);
             self.add_attributes(object, &node.attrs);
+            let attrs = self.variables.attributes(id);
+            self.add_attributes(object, &attrs);
             self.add_conventions(object, Some(array), &node.attrs);
             self.add_sample_dimension(object, &node.path, node.parent);
         }
@@ -134,13 +133,8 @@ impl Writer {
                     ("dataset", 0, datatype::reference()),
                     ("dimension", 8, datatype::integer(4, false)),
                 ];
-                let attribute = Attribute {
-                    name: "REFERENCE_LIST".into(),
-                    kind: datatype::compound(16, &members),
-                    dims: vec![uses.len() as u64],
-                    data: Data::Uses(uses),
-                };
-                self.plan.objects[scale].attributes.push(attribute);
+                let (kind, dims) = (datatype::compound(16, &members), vec![uses.len() as u64]);
+                self.plan.attach(scale, "REFERENCE_LIST", kind, dims, Data::Uses(uses));
             }
         }
     }
@@ -168,11 +162,7 @@ impl Writer {
                 (1, self.plan.add_heap_object(HeapObject::Object(scale)))
             }));
         }
-        self.plan.objects[object].attributes.push(Attribute {
-            name: "DIMENSION_LIST".into(),
-            kind: datatype::references(),
-            dims: vec![slots.len() as u64],
-            data: Data::Heap(slots),
-        });
+        let (kind, dims) = (datatype::references(), vec![slots.len() as u64]);
+        self.plan.attach(object, "DIMENSION_LIST", kind, dims, Data::Heap(slots));
     }
 }

@@ -10,7 +10,7 @@ use spile_core::shape::Shape;
 use spile_core::tree::{NodeId, Value};
 
 use super::Walk;
-use super::value::Decoder;
+use super::decoder::Decoder;
 use crate::wire::attribute::Attribute;
 use crate::wire::datatype::Class;
 use crate::wire::{Context, text};

@@ -4,10 +4,10 @@ use spile_core::error::{Error, Result};
 
 use super::btree::BTreeV2;
 use super::datatype::Datatype;
-use super::header::{Header, Message, SHARED_HEAP, kind, resolve_shared, shared_address};
+use super::header::{Header, Message, SHARED_HEAP, kind, resolve_shared};
 use super::heap::FractalHeap;
 use super::messages::Dataspace;
-use super::{Context, Fields, is_fatal};
+use super::{Context, Fields, Readable};
 
 /// A stored attribute.
 #[derive(Clone, Debug)]
@@ -29,36 +29,24 @@ impl Attribute {
 }
 
 /// The attributes of an object in creation order, and the errors of those that cannot be read. Fails
-/// only with errors that are not about one attribute ([`is_fatal`]).
-pub(crate) fn attributes(ctx: &Context, header: &Header) -> Result<(Vec<Attribute>, Vec<Error>)> {
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
-    let mut add = |read: Result<Attribute>| -> Result<()> {
-        match read {
-            Ok(attribute) => found.push(attribute),
-            Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => {
-                ctx.charge(256)?;
-                errors.push(error);
-            }
-        }
-        Ok(())
-    };
+/// only with errors that are not about one attribute ([`is_fatal`](super::is_fatal)).
+pub(crate) fn attributes(ctx: &Context, header: &Header) -> Result<Readable<Attribute>> {
+    let mut read = Readable::new();
     for message in header.all(kind::ATTRIBUTE) {
-        add(if message.shared {
+        let attribute = if message.shared {
             Err(shared(ctx.file_offset(message.at)))
         } else {
             attribute(ctx, &message.body, message.at, message.order)
-        })?;
+        };
+        read.add(ctx, attribute)?;
     }
     if let Some(message) = header.find(kind::ATTRIBUTE_INFO) {
         let mut fields = ctx.fields(&message.body, message.at);
-        match dense_attributes(ctx, &mut fields, &mut add) {
-            Err(error) if !is_fatal(&error) => add(Err(error))?,
-            done => done?,
-        }
+        let done = dense_attributes(ctx, &mut fields, &mut read);
+        read.add_all(ctx, done)?;
     }
-    found.sort_by_key(|attribute| attribute.order);
-    Ok((found, errors))
+    read.found.sort_by_key(|attribute| attribute.order);
+    Ok(read)
 }
 
 fn shared(at: u64) -> Error {
@@ -69,7 +57,7 @@ fn shared(at: u64) -> Error {
 fn dense_attributes(
     ctx: &Context,
     fields: &mut Fields<'_>,
-    add: &mut dyn FnMut(Result<Attribute>) -> Result<()>,
+    read: &mut Readable<Attribute>,
 ) -> Result<()> {
     fields.version(&[0], "attribute info")?;
     if fields.u8()? & 1 != 0 {
@@ -83,10 +71,12 @@ fn dense_attributes(
         let id = fields.take(heap.id_len())?;
         let is_shared = fields.u8()? & 2 != 0;
         let order = u64::from(fields.u32()?);
-        if is_shared {
-            return add(Err(shared(ctx.file_offset(at))));
-        }
-        add(heap.object(id).and_then(|(bytes, at)| attribute(ctx, &bytes, at, order)))
+        let found = if is_shared {
+            Err(shared(ctx.file_offset(at)))
+        } else {
+            heap.object(id).and_then(|(bytes, at)| attribute(ctx, &bytes, at, order))
+        };
+        read.add(ctx, found)
     })
 }
 
@@ -104,32 +94,22 @@ fn attribute(ctx: &Context, bytes: &[u8], at: u64, order: u64) -> Result<Attribu
     let name = fields.string(name_len)?;
     let mut rest = || -> Result<(Datatype, Dataspace, u64, Vec<u8>)> {
         let mut part = |len: usize| -> Result<(u64, &[u8])> {
-            Ok((fields.wire.offset() - ctx.base, fields.take(len)?))
+            Ok((fields.offset() - ctx.base, fields.take(len)?))
         };
         let ((type_at, type_bytes), (space_at, space_bytes)) = (part(type_len)?, part(space_len)?);
-        let datatype = if version > 1 && flags & 1 != 0 {
-            committed(ctx, shared_address(&mut ctx.fields(type_bytes, type_at))?)?
-        } else {
-            Datatype::read(&mut ctx.fields(type_bytes, type_at))?
-        };
+        let (kind, body, shared) =
+            (kind::DATATYPE, type_bytes.to_vec(), version > 1 && flags & 1 != 0);
+        let datatype = datatype_of(ctx, &Message { kind, body, at: type_at, shared, order: 0 })?;
         let space = Dataspace::read(&mut ctx.fields(space_bytes, space_at))?;
-        let at = fields.wire.offset() - ctx.base;
-        Ok((datatype, space, at, fields.take(fields.wire.remaining())?.to_vec()))
+        let at = fields.offset() - ctx.base;
+        let len = fields.remaining();
+        Ok((datatype, space, at, fields.take(len)?.to_vec()))
     };
     let (datatype, space, at, data) =
         rest().map_err(|e| e.in_object(format!("attribute \"{name}\"")))?;
     let attribute = Attribute { name, datatype, space, data, at, order };
     ctx.charge(attribute.memory())?;
     Ok(attribute)
-}
-
-/// A named datatype.
-fn committed(ctx: &Context, address: u64) -> Result<Datatype> {
-    let header = Header::read(ctx, address)?;
-    let message = header.find(kind::DATATYPE).filter(|m| !m.shared);
-    let message =
-        message.ok_or_else(|| ctx.malformed(address, "named datatype without a datatype"))?;
-    Datatype::read(&mut ctx.fields(&message.body, message.at))
 }
 
 /// The datatype of a message, which may refer to a named datatype.

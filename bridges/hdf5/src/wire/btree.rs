@@ -3,8 +3,7 @@
 
 use spile_core::error::Result;
 
-use super::header::stored_checksum;
-use super::{Context, bytes_for, verify};
+use super::{Context, bytes_for};
 
 /// More levels than a tree of 64-bit addresses can have.
 const MAX_DEPTH: u16 = 32;
@@ -75,9 +74,8 @@ impl<'a> BTreeV2<'a> {
     pub(crate) fn open(ctx: &'a Context, address: u64, name: &'static str) -> Result<Self> {
         let sizes = ctx.sizes;
         let len = 22 + sizes.offset + sizes.length;
-        let bytes = ctx.read_structure(address, len as u64, name)?;
-        let mut fields = ctx.fields(&bytes, address);
-        fields.expect(*b"BTHD")?;
+        let bytes = ctx.read_checked(address, len as u64, b"BTHD", name)?;
+        let mut fields = ctx.fields(&bytes, address + 4);
         fields.version(&[0], "B-tree")?;
         let kind = fields.u8()?;
         let node = u64::from(fields.u32()?);
@@ -86,7 +84,6 @@ impl<'a> BTreeV2<'a> {
         fields.skip(2)?;
         let root = fields.address()?;
         let count = u64::from(fields.u16()?);
-        verify(&bytes[..len - 4], stored_checksum(&bytes), ctx.file_offset(address), name)?;
         if record == 0 || node < 10 + record as u64 || depth > MAX_DEPTH {
             return Err(ctx.malformed(address, "B-tree with invalid sizes"));
         }
@@ -133,15 +130,13 @@ impl<'a> BTreeV2<'a> {
         if len > self.node {
             return Err(self.ctx.malformed(address, "B-tree node has more records than fit"));
         }
-        let bytes = self.ctx.read_structure(address, len, self.name)?;
-        let mut fields = self.ctx.fields(&bytes, address);
-        fields.expect(if level == 0 { *b"BTLF" } else { *b"BTIN" })?;
+        let signature = if level == 0 { b"BTLF" } else { b"BTIN" };
+        let bytes = self.ctx.read_checked(address, len, signature, self.name)?;
+        let mut fields = self.ctx.fields(&bytes, address + 4);
         fields.version(&[0], "B-tree node")?;
         if fields.u8()? != self.kind {
             return Err(self.ctx.malformed(address, "B-tree node of another tree type"));
         }
-        let sum = bytes.len() - 4;
-        verify(&bytes[..sum], stored_checksum(&bytes), self.ctx.file_offset(address), self.name)?;
         let all = fields.take(records as usize)?;
         let mut all = all.chunks_exact(self.record);
         let Some(below) = depth.checked_sub(1) else {

@@ -3,9 +3,8 @@
 use spile_core::error::{Error, Result};
 
 use super::btree::{BTreeV2, for_each_v1};
-use super::header::stored_checksum;
 use super::messages::{ChunkIndex, ChunkedLayout, Dataspace};
-use super::{Context, Fields, verify};
+use super::{Context, Fields};
 
 /// A stored chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,14 +172,11 @@ impl Grid<'_> {
         let (ctx, rank) = (self.ctx, self.counts.len());
         let tree = BTreeV2::open(ctx, address, "index of chunks")?;
         let (record, filtered) = (tree.record, tree.kind == 11);
-        let fixed = ctx.sizes.offset + 8 * rank + if filtered { 4 } else { 0 };
-        let width = record.checked_sub(fixed).filter(|n| *n <= 8 && (*n > 0) == filtered);
-        let width = width.ok_or_else(|| ctx.malformed(address, "chunk records of invalid size"))?;
+        let width = self.width(record.saturating_sub(8 * rank), filtered, address)?;
         tree.for_each(&mut |record, at| {
             let mut fields = ctx.fields(record, at);
             let child = fields.address()?;
-            let (len, mask) =
-                if filtered { (fields.uint(width)?, fields.u32()?) } else { (self.bytes, 0) };
+            let (len, mask) = self.stored_size(&mut fields, width)?;
             let position: Vec<u64> = (0..rank).map(|_| fields.u64()).collect::<Result<_>>()?;
             child.map_or(Ok(()), |child| self.add(&position, child, len, mask))
         })
@@ -195,21 +191,21 @@ impl Grid<'_> {
         unlimited: Option<usize>,
     ) -> Result<()> {
         let address = fields.address()?;
-        let (len, mask) =
-            if self.filtered { (fields.uint(width)?, fields.u32()?) } else { (self.bytes, 0) };
-        match address {
-            Some(address) => {
-                let position = self.position(k, &self.max_counts, unlimited)?;
-                self.add(&position, address, len, mask)
-            }
-            None => Ok(()),
-        }
+        let (len, mask) = self.stored_size(fields, width)?;
+        let Some(address) = address else { return Ok(()) };
+        let position = self.position(k, &self.max_counts, unlimited)?;
+        self.add(&position, address, len, mask)
     }
 
-    /// Width of the stored size in array elements of `size` bytes.
-    fn width(&self, size: usize, at: u64) -> Result<usize> {
-        let fixed = self.ctx.sizes.offset + if self.filtered { 4 } else { 0 };
-        let width = size.checked_sub(fixed).filter(|n| *n <= 8 && (*n > 0) == self.filtered);
+    /// Stored size in bytes and filter mask of a chunk. `width` is the width of the size, 0 without filters.
+    fn stored_size(&self, fields: &mut Fields<'_>, width: usize) -> Result<(u64, u32)> {
+        if width == 0 { Ok((self.bytes, 0)) } else { Ok((fields.uint(width)?, fields.u32()?)) }
+    }
+
+    /// Width of the stored size in records of `size` bytes without their position; 0 without filters.
+    fn width(&self, size: usize, filtered: bool, at: u64) -> Result<usize> {
+        let fixed = self.ctx.sizes.offset + if filtered { 4 } else { 0 };
+        let width = size.checked_sub(fixed).filter(|n| *n <= 8 && (*n > 0) == filtered);
         width.ok_or_else(|| self.ctx.malformed(at, "chunk records of invalid size"))
     }
 
@@ -217,22 +213,15 @@ impl Grid<'_> {
     fn fixed_array(&mut self, address: u64) -> Result<()> {
         let ctx = self.ctx;
         let len = 12 + ctx.sizes.offset + ctx.sizes.length;
-        let bytes = ctx.read_structure(address, len as u64, "fixed array")?;
-        let mut fields = ctx.fields(&bytes, address);
-        fields.expect(*b"FAHD")?;
+        let bytes = ctx.read_checked(address, len as u64, b"FAHD", "fixed array")?;
+        let mut fields = ctx.fields(&bytes, address + 4);
         fields.version(&[0], "fixed array")?;
         fields.skip(1)?;
         let (size, page_bits) = (usize::from(fields.u8()?), fields.u8()?);
         let count = fields.length()?;
         let block = fields.address()?;
-        verify(
-            &bytes[..len - 4],
-            stored_checksum(&bytes),
-            ctx.file_offset(address),
-            "fixed array",
-        )?;
         let Some(block) = block else { return Ok(()) };
-        let width = self.width(size, address)?;
+        let width = self.width(size, self.filtered, address)?;
         if page_bits > 32 {
             return Err(ctx.malformed(address, "fixed array with invalid page size"));
         }
@@ -240,21 +229,15 @@ impl Grid<'_> {
         let pages = if count > page { count.div_ceil(page) } else { 0 };
         let prefix = 6 + ctx.sizes.offset as u64;
         let body = if pages == 0 { count.saturating_mul(size as u64) } else { pages.div_ceil(8) };
-        let bytes = ctx.read_structure(
-            block,
-            prefix.saturating_add(body).saturating_add(4),
-            "fixed array",
-        )?;
-        let sum = bytes.len() - 4;
-        verify(&bytes[..sum], stored_checksum(&bytes), ctx.file_offset(block), "fixed array")?;
-        let mut fields = ctx.fields(&bytes, block);
-        fields.expect(*b"FADB")?;
+        let len = body.saturating_add(prefix + 4);
+        let bytes = ctx.read_checked(block, len, b"FADB", "fixed array")?;
+        let mut fields = ctx.fields(&bytes, block + 4);
         fields.skip(prefix as usize - 4)?;
         if pages == 0 {
             return (0..count).try_for_each(|k| self.element(&mut fields, width, k, None));
         }
         let written = fields.take(body as usize)?;
-        let mut at = block + bytes.len() as u64;
+        let mut at = block + len;
         for number in 0..pages {
             let first = number * page;
             let own = page.min(count - first);
@@ -278,14 +261,7 @@ impl Grid<'_> {
     ) -> Result<()> {
         let ctx = self.ctx;
         let len = count.saturating_mul(size as u64).saturating_add(4);
-        let bytes = ctx.read_structure(at, len, "page of chunk records")?;
-        let sum = bytes.len() - 4;
-        verify(
-            &bytes[..sum],
-            stored_checksum(&bytes),
-            ctx.file_offset(at),
-            "page of chunk records",
-        )?;
+        let bytes = ctx.read_checked(at, len, b"", "page of chunk records")?;
         let mut fields = ctx.fields(&bytes, at);
         (0..count).try_for_each(|k| self.element(&mut fields, width, first + k, unlimited))
     }
@@ -296,21 +272,14 @@ impl Grid<'_> {
         let ctx = self.ctx;
         let (offset, length) = (ctx.sizes.offset, ctx.sizes.length);
         let len = 12 + 6 * length + offset + 4;
-        let bytes = ctx.read_structure(address, len as u64, "extensible array")?;
-        let mut fields = ctx.fields(&bytes, address);
-        fields.expect(*b"EAHD")?;
+        let bytes = ctx.read_checked(address, len as u64, b"EAHD", "extensible array")?;
+        let mut fields = ctx.fields(&bytes, address + 4);
         fields.version(&[0], "extensible array")?;
         fields.skip(1)?;
         let size = usize::from(fields.u8()?);
-        let [bits, in_index, least, pointers, page_bits] = fields.wire.array()?;
+        let [bits, in_index, least, pointers, page_bits] = fields.array()?;
         fields.skip(6 * length)?;
         let index = fields.address()?;
-        verify(
-            &bytes[..len - 4],
-            stored_checksum(&bytes),
-            ctx.file_offset(address),
-            "extensible array",
-        )?;
         let Some(index) = index else { return Ok(()) };
         let fine = bits <= 64 && least.is_power_of_two() && pointers.is_power_of_two();
         if !fine || page_bits > 32 || u32::from(bits) < least.ilog2() {
@@ -319,7 +288,7 @@ impl Grid<'_> {
         let unlimited = self.max_counts.iter().position(Option::is_none);
         let array = Extensible {
             size,
-            width: self.width(size, address)?,
+            width: self.width(size, self.filtered, address)?,
             offset_bytes: usize::from(bits).div_ceil(8),
             page: 1 << page_bits,
             unlimited,
@@ -330,15 +299,8 @@ impl Grid<'_> {
         let far = u64::from(levels.saturating_sub(direct_levels));
         let prefix = 6 + offset;
         let len = prefix + usize::from(in_index) * size + (direct + far) as usize * offset + 4;
-        let bytes = ctx.read_structure(index, len as u64, "extensible array")?;
-        verify(
-            &bytes[..len - 4],
-            stored_checksum(&bytes),
-            ctx.file_offset(index),
-            "extensible array",
-        )?;
-        let mut fields = ctx.fields(&bytes, index);
-        fields.expect(*b"EAIB")?;
+        let bytes = ctx.read_checked(index, len as u64, b"EAIB", "extensible array")?;
+        let mut fields = ctx.fields(&bytes, index + 4);
         fields.skip(prefix - 4)?;
         for k in 0..u64::from(in_index) {
             self.element(&mut fields, array.width, k, unlimited)?;
@@ -379,11 +341,8 @@ impl Grid<'_> {
         let prefix = 6 + ctx.sizes.offset + array.offset_bytes;
         let body = blocks.saturating_mul(map + ctx.sizes.offset as u64);
         let len = body.saturating_add(prefix as u64 + 4);
-        let bytes = ctx.read_structure(at, len, "extensible array")?;
-        let sum = bytes.len() - 4;
-        verify(&bytes[..sum], stored_checksum(&bytes), ctx.file_offset(at), "extensible array")?;
-        let mut fields = ctx.fields(&bytes, at);
-        fields.expect(*b"EASB")?;
+        let bytes = ctx.read_checked(at, len, b"EASB", "extensible array")?;
+        let mut fields = ctx.fields(&bytes, at + 4);
         fields.skip(prefix - 4)?;
         let maps = fields.take((blocks * map) as usize)?;
         for block in 0..blocks {
@@ -410,11 +369,8 @@ impl Grid<'_> {
         let paged = own > array.page;
         let body = if paged { 0 } else { own.saturating_mul(array.size as u64) };
         let len = body.saturating_add(prefix as u64 + 4);
-        let bytes = ctx.read_structure(at, len, "extensible array")?;
-        let sum = bytes.len() - 4;
-        verify(&bytes[..sum], stored_checksum(&bytes), ctx.file_offset(at), "extensible array")?;
-        let mut fields = ctx.fields(&bytes, at);
-        fields.expect(*b"EADB")?;
+        let bytes = ctx.read_checked(at, len, b"EADB", "extensible array")?;
+        let mut fields = ctx.fields(&bytes, at + 4);
         fields.skip(prefix - 4)?;
         if !paged {
             return (0..own).try_for_each(|k| {

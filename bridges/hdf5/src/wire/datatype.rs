@@ -22,8 +22,8 @@ pub(crate) enum Class {
     Integer {
         signed: bool,
         order: ByteOrder,
-        /// All bits of the element are used.
-        full_precision: bool,
+        /// Lowest bit and number of bits of the value.
+        bits: (u16, u16),
     },
     Float {
         order: ByteOrder,
@@ -62,6 +62,39 @@ pub(crate) struct Member {
     pub(crate) datatype: Datatype,
 }
 
+/// Integers of which only some bits are the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reduced {
+    /// Size in bytes, at most 8.
+    size: usize,
+    order: ByteOrder,
+    signed: bool,
+    offset: u32,
+    /// Number of bits, at least 1.
+    precision: u32,
+}
+
+impl Reduced {
+    /// Replaces each integer by one that uses all bits.
+    pub(crate) fn extend(self, bytes: &mut [u8]) {
+        let unused = 64 - self.precision.clamp(1, 64);
+        for field in bytes.chunks_exact_mut(self.size.clamp(1, 8)) {
+            let join = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+            let value = match self.order {
+                ByteOrder::Little => field.iter().rev().fold(0, join),
+                ByteOrder::Big => field.iter().fold(0, join),
+            };
+            let value = value >> self.offset.min(63) << unused;
+            let value = if self.signed { (value as i64 >> unused) as u64 } else { value >> unused };
+            let size = field.len();
+            match self.order {
+                ByteOrder::Little => field.copy_from_slice(&value.to_le_bytes()[..size]),
+                ByteOrder::Big => field.copy_from_slice(&value.to_be_bytes()[8 - size..]),
+            }
+        }
+    }
+}
+
 /// A datatype as an element type of core.
 pub(crate) struct Element {
     pub(crate) dtype: DType,
@@ -81,7 +114,7 @@ impl Datatype {
         if depth > MAX_DEPTH {
             return Err(fields.malformed("datatypes nested deeper than 16 levels"));
         }
-        let at = fields.wire.offset();
+        let at = fields.offset();
         let first = fields.u8()?;
         let (class, version) = (first & 15, first >> 4);
         if !(1..=5).contains(&version) {
@@ -91,13 +124,10 @@ impl Datatype {
         let bits = fields.uint(3)? as u32;
         let size = fields.u32()?;
         let order = if bits & 1 == 0 { ByteOrder::Little } else { ByteOrder::Big };
-        let full_precision = |offset: u16, precision: u16| {
-            offset == 0 && u64::from(precision) == 8 * u64::from(size)
-        };
         let class = match class {
             0 | 4 => {
-                let full_precision = full_precision(fields.u16()?, fields.u16()?);
-                Class::Integer { signed: class == 0 && bits & 8 != 0, order, full_precision }
+                let signed = class == 0 && bits & 8 != 0;
+                Class::Integer { signed, order, bits: (fields.u16()?, fields.u16()?) }
             }
             1 => Class::Float { order, format: float(fields, bits, size)? },
             2 => {
@@ -174,7 +204,7 @@ impl Datatype {
         };
         let known = |kind, order| DType::new(kind, self.size, order);
         Ok(match &self.class {
-            Class::Integer { signed, order, full_precision: true } => {
+            Class::Integer { signed, order, .. } if self.reduced().is_none() => {
                 let kind = if *signed { Kind::Int } else { Kind::UInt };
                 known(kind, *order).map_or_else(|| opaque("integer of an unsupported size"), plain)
             }
@@ -210,13 +240,55 @@ impl Datatype {
                 let count = dims.iter().try_fold(u64::from(base.size), |n, d| n.checked_mul(*d));
                 if count != Some(u64::from(self.size)) || dims.len() > 32 {
                     let message = "array datatype whose size does not match its elements";
-                    return Err(Error::malformed("hdf5-009", message).at(at));
+                    return Err(Error::malformed("hdf5-008", message).at(at));
                 }
                 let mut all = dims.clone();
                 all.append(&mut element.dims);
                 Element { dims: all, ..element }
             }
         })
+    }
+
+    /// How values are extracted from integers that do not use all of their bits, also in arrays and
+    /// enumerations; `None` for all other types.
+    pub(crate) fn reduced(&self) -> Option<Reduced> {
+        match &self.class {
+            Class::Integer { signed, order, bits: (offset, precision) } => {
+                let (offset, precision) = (u32::from(*offset), u32::from(*precision));
+                let reduced = Reduced {
+                    size: self.size as usize,
+                    order: *order,
+                    signed: *signed,
+                    offset,
+                    precision,
+                };
+                (offset != 0 || u64::from(precision) != 8 * u64::from(self.size)).then_some(reduced)
+            }
+            Class::Array { base, .. } | Class::Enum { base, .. } => base.reduced(),
+            _ => None,
+        }
+    }
+
+    /// The type with full precision that [`Reduced::extend`] gives; this type if its integers are complete. `None`
+    /// if there is no such type.
+    pub(crate) fn extended(&self) -> Option<Self> {
+        let class = match &self.class {
+            Class::Integer { signed, order, .. } => {
+                let size = u16::try_from(self.size).ok().filter(|n| matches!(n, 1 | 2 | 4 | 8))?;
+                if let Some(Reduced { offset, precision, .. }) = self.reduced()
+                    && (precision == 0 || offset + precision > 8 * u32::from(size))
+                {
+                    return None;
+                }
+                Class::Integer { signed: *signed, order: *order, bits: (0, 8 * size) }
+            }
+            Class::Array { dims, base } => {
+                Class::Array { dims: dims.clone(), base: Box::new(base.extended()?) }
+            }
+            Class::Enum { base, .. } => return base.extended(),
+            other => other.clone(),
+        };
+        Some(Self { size: self.size, class })
     }
 
     /// Whether the enumeration is h5py's `bool`.
@@ -311,7 +383,7 @@ fn padded_name(fields: &mut Fields<'_>, padded: bool) -> Result<String> {
 /// neither IEEE nor x87.
 fn float(fields: &mut Fields<'_>, bits: u32, size: u32) -> Result<Option<Kind>> {
     let (offset, precision) = (fields.u16()?, fields.u16()?);
-    let parts: [u8; 4] = fields.wire.array()?;
+    let parts: [u8; 4] = fields.array()?;
     let bias = fields.u32()?;
     let sign = (bits >> 8 & 0xff) as u8;
     let implied = bits >> 4 & 3 == 2;

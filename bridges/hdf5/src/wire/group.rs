@@ -1,11 +1,11 @@
 //! Links of a group: in messages of its header, in a fractal heap, or in an old symbol table.
 
-use spile_core::error::{Error, Result};
+use spile_core::error::Result;
 
 use super::btree::{BTreeV2, for_each_v1};
 use super::header::{Header, kind};
 use super::heap::{FractalHeap, LocalHeap};
-use super::{Context, Fields, is_fatal};
+use super::{Context, Fields, Readable};
 
 /// The target of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(crate) fn is_group(header: &Header) -> bool {
 
 /// The links of a group, in creation order where it is tracked, and the errors of links that cannot be
 /// read.
-pub(crate) fn links(ctx: &Context, header: &Header) -> Result<(Vec<Link>, Vec<Error>)> {
-    let mut links = Links { found: Vec::new(), errors: Vec::new() };
+pub(crate) fn links(ctx: &Context, header: &Header) -> Result<Readable<Link>> {
+    let mut links = Readable::new();
     if let Some(message) = header.find(kind::SYMBOL_TABLE) {
         let mut read = || {
             let mut fields = ctx.fields(&message.body, message.at);
@@ -47,50 +47,22 @@ pub(crate) fn links(ctx: &Context, header: &Header) -> Result<(Vec<Link>, Vec<Er
             })
         };
         let done = read();
-        links.keep_error(ctx, done)?;
+        links.add_all(ctx, done)?;
     }
     for message in header.all(kind::LINK) {
         links.add(ctx, link(ctx, &mut ctx.fields(&message.body, message.at)))?;
     }
     if let Some(message) = header.find(kind::LINK_INFO) {
         let done = dense_links(ctx, &mut ctx.fields(&message.body, message.at), &mut links);
-        links.keep_error(ctx, done)?;
+        links.add_all(ctx, done)?;
     }
     // The sort is stable: links without a creation order keep the order of the file.
     links.found.sort_by_key(|link| link.order);
-    Ok((links.found, links.errors))
-}
-
-struct Links {
-    found: Vec<Link>,
-    errors: Vec<Error>,
-}
-
-impl Links {
-    fn add(&mut self, ctx: &Context, link: Result<Link>) -> Result<()> {
-        match link {
-            Ok(link) => self.found.push(link),
-            Err(error) => self.keep_error(ctx, Err(error))?,
-        }
-        Ok(())
-    }
-
-    /// Keeps an error that is about the file; other links are still read.
-    fn keep_error(&mut self, ctx: &Context, result: Result<()>) -> Result<()> {
-        match result {
-            Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => {
-                ctx.charge(256)?;
-                self.errors.push(error);
-            }
-            Ok(()) => {}
-        }
-        Ok(())
-    }
+    Ok(links)
 }
 
 /// Links in a fractal heap, found by the link info message (section IV.A.2.c).
-fn dense_links(ctx: &Context, fields: &mut Fields<'_>, links: &mut Links) -> Result<()> {
+fn dense_links(ctx: &Context, fields: &mut Fields<'_>, links: &mut Readable<Link>) -> Result<()> {
     fields.version(&[0], "link info")?;
     let flags = fields.u8()?;
     if flags & 1 != 0 {
@@ -136,7 +108,12 @@ fn link(ctx: &Context, fields: &mut Fields<'_>) -> Result<Link> {
 }
 
 /// A symbol table node of an old group (section III.B).
-fn symbol_node(ctx: &Context, address: u64, heap: &LocalHeap, links: &mut Links) -> Result<()> {
+fn symbol_node(
+    ctx: &Context,
+    address: u64,
+    heap: &LocalHeap,
+    links: &mut Readable<Link>,
+) -> Result<()> {
     let prefix = ctx.read(address, 8, "symbol table node")?;
     let mut fields = ctx.fields(&prefix, address);
     fields.expect(*b"SNOD")?;

@@ -2,7 +2,7 @@
 
 use spile_core::error::{Error, Result};
 
-use super::{Context, Fields, verify};
+use super::{Context, Fields};
 
 /// Message of errors about shared object header messages that are stored in a heap.
 pub(crate) const SHARED_HEAP: &str = "shared object header message tables are not supported";
@@ -45,12 +45,6 @@ pub(crate) struct Header {
     pub(crate) messages: Vec<Message>,
 }
 
-/// A block of messages.
-struct Block {
-    at: u64,
-    bytes: Vec<u8>,
-}
-
 impl Header {
     /// Reads the header at `address`, version 1 or 2, with its continuation blocks.
     pub(crate) fn read(ctx: &Context, address: u64) -> Result<Self> {
@@ -84,25 +78,13 @@ impl Header {
         let at = address.saturating_add(16);
         let bytes = ctx.read(at, len, "object header")?;
         ctx.record_region(ctx.file_offset(address), 16 + len, "object header");
-        let mut blocks = vec![Block { at, bytes }];
-        let mut messages = Vec::new();
-        while let Some(block) = blocks.pop() {
-            let mut fields = ctx.fields(&block.bytes, block.at);
-            while fields.wire.remaining() >= 8 && messages.len() < usize::from(count) {
-                let kind = fields.u16()?;
-                let size = usize::from(fields.u16()?);
-                let flags = fields.u8()?;
-                fields.skip(3)?;
-                let message = message(ctx, &mut fields, kind, size, flags)?;
-                if kind == kind::CONTINUATION {
-                    let (at, len) = continuation(ctx, &message)?;
-                    let bytes = ctx.read_structure(at, len, "object header continuation")?;
-                    blocks.push(Block { at, bytes });
-                }
-                messages.push(message);
-            }
-        }
-        Ok(Self { address, messages })
+        Self { address, messages: Vec::new() }.read_messages(
+            ctx,
+            (at, bytes),
+            count.into(),
+            1,
+            false,
+        )
     }
 
     /// Version 2 (section IV.A.1.b).
@@ -118,68 +100,54 @@ impl Header {
         fields.skip(1 + times + phases)?;
         let len = fields.uint(size_bytes)?;
         let total = len.saturating_add(prefix_len as u64 + 4);
-        let bytes = ctx.read_structure(address, total, "object header")?;
-        let sum = bytes.len() - 4;
-        verify(&bytes[..sum], stored_checksum(&bytes), ctx.file_offset(address), "object header")?;
+        let bytes = ctx.read_checked(address, total, b"OHDR", "object header")?;
         let at = address.saturating_add(prefix_len as u64);
-        let mut blocks = vec![Block { at, bytes: bytes[prefix_len..sum].to_vec() }];
-        let mut messages = Vec::new();
-        let tracked = flags & 4 != 0;
-        let prefix = if tracked { 6 } else { 4 };
-        while let Some(block) = blocks.pop() {
-            let mut fields = ctx.fields(&block.bytes, block.at);
+        let block = (at, bytes[prefix_len - 4..].to_vec());
+        let header = Self { address, messages: Vec::new() };
+        header.read_messages(ctx, block, usize::MAX, 2, flags & 4 != 0)
+    }
+
+    /// Reads up to `count` messages of a header of version 1 or 2 from `block`, its address and bytes, and from
+    /// its continuation blocks. `tracked` says that messages have a creation order.
+    fn read_messages(
+        mut self,
+        ctx: &Context,
+        block: (u64, Vec<u8>),
+        count: usize,
+        version: u8,
+        tracked: bool,
+    ) -> Result<Self> {
+        let prefix = match (version, tracked) {
+            (1, _) => 8,
+            (_, true) => 6,
+            (_, false) => 4,
+        };
+        let mut blocks = vec![block];
+        while let Some((at, bytes)) = blocks.pop() {
+            let mut fields = ctx.fields(&bytes, at);
             // A rest shorter than a message prefix is a gap.
-            while fields.wire.remaining() >= prefix {
-                let kind = u16::from(fields.u8()?);
-                let size = usize::from(fields.u16()?);
-                let flags = fields.u8()?;
-                let order = if tracked { fields.u16()? } else { 0 };
-                let mut message = message(ctx, &mut fields, kind, size, flags)?;
-                message.order = u64::from(order);
+            while fields.remaining() >= prefix && self.messages.len() < count {
+                let kind = if version == 1 { fields.u16()? } else { u16::from(fields.u8()?) };
+                let (size, flags) = (fields.u16()?, fields.u8()?);
+                fields.skip(if version == 1 { 3 } else { 0 })?;
+                let order = if tracked { u64::from(fields.u16()?) } else { 0 };
+                let at = fields.offset() - ctx.base;
+                let body = fields.take(usize::from(size))?.to_vec();
+                ctx.charge(u64::from(size))?;
                 if kind == kind::CONTINUATION {
-                    let (at, len) = continuation(ctx, &message)?;
-                    let bytes = ctx.read_structure(at, len, "object header continuation")?;
-                    blocks.push(continuation_block(ctx, at, &bytes)?);
+                    let name = "object header continuation";
+                    let mut fields = ctx.fields(&body, at);
+                    let (at, len) = (fields.required_address(name)?, fields.length()?);
+                    blocks.push(match version {
+                        1 => (at, ctx.read_structure(at, len, name)?),
+                        _ => (at + 4, ctx.read_checked(at, len, b"OCHK", name)?),
+                    });
                 }
-                messages.push(message);
+                self.messages.push(Message { kind, body, at, shared: flags & 2 != 0, order });
             }
         }
-        Ok(Self { address, messages })
+        Ok(self)
     }
-}
-
-/// The messages of a version 2 continuation block, without signature and checksum.
-fn continuation_block(ctx: &Context, at: u64, bytes: &[u8]) -> Result<Block> {
-    if bytes.len() < 8 || !bytes.starts_with(b"OCHK") {
-        let message = "object header continuation: expected the signature OCHK";
-        return Err(Error::malformed("hdf5-005", message).at(ctx.file_offset(at)));
-    }
-    let sum = bytes.len() - 4;
-    verify(&bytes[..sum], stored_checksum(bytes), ctx.file_offset(at), "object header")?;
-    Ok(Block { at: at + 4, bytes: bytes[4..sum].to_vec() })
-}
-
-/// The last four bytes of a structure: its stored checksum.
-pub(crate) fn stored_checksum(bytes: &[u8]) -> u32 {
-    bytes.last_chunk().copied().map_or(0, u32::from_le_bytes)
-}
-
-fn message(
-    ctx: &Context,
-    fields: &mut Fields<'_>,
-    kind: u16,
-    size: usize,
-    flags: u8,
-) -> Result<Message> {
-    let at = fields.wire.offset() - ctx.base;
-    let body = fields.take(size)?.to_vec();
-    ctx.charge(size as u64)?;
-    Ok(Message { kind, body, at, shared: flags & 2 != 0, order: 0 })
-}
-
-fn continuation(ctx: &Context, message: &Message) -> Result<(u64, u64)> {
-    let mut fields = ctx.fields(&message.body, message.at);
-    Ok((fields.required_address("object header continuation")?, fields.length()?))
 }
 
 /// The message itself, or the message that a shared one refers to (section IV.A.2.i).
@@ -202,7 +170,7 @@ pub(crate) fn shared_address(fields: &mut Fields<'_>) -> Result<u64> {
     let version = fields.version(&[1, 2, 3], "shared message")?;
     let location = fields.u8()?;
     if version == 3 && location == 1 {
-        let at = fields.wire.offset();
+        let at = fields.offset();
         return Err(Error::unsupported("hdf5-016", SHARED_HEAP).at(at));
     }
     if version == 1 {

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use spile_core::error::{Error, Result};
 
 use super::btree::BTreeV2;
-use super::header::stored_checksum;
 use super::{Context, bytes_for, text, verify};
 
 /// A local heap: the names of an old group (section III.D).
@@ -73,15 +72,14 @@ const MAX_LEVELS: u32 = 64;
 impl<'a> FractalHeap<'a> {
     pub(crate) fn open(ctx: &'a Context, address: u64) -> Result<Self> {
         let sizes = ctx.sizes;
-        let len = 26 + 12 * sizes.length + 3 * sizes.offset - 4;
-        let bytes = ctx.read_structure(address, len as u64 + 4, "fractal heap")?;
-        let mut fields = ctx.fields(&bytes, address);
-        fields.expect(*b"FRHP")?;
+        let len = 26 + 12 * sizes.length + 3 * sizes.offset;
+        let bytes = ctx.read_checked(address, len as u64, b"FRHP", "fractal heap")?;
+        let mut fields = ctx.fields(&bytes, address + 4);
         fields.version(&[0], "fractal heap")?;
         let id_len = usize::from(fields.u16()?);
         if fields.u16()? != 0 {
             let message = "filtered fractal heaps are not supported";
-            return Err(Error::unsupported("hdf5-007", message).at(ctx.file_offset(address)));
+            return Err(Error::unsupported("hdf5-019", message).at(ctx.file_offset(address)));
         }
         let flags = fields.u8()?;
         let most_managed = u64::from(fields.u32()?);
@@ -98,8 +96,6 @@ impl<'a> FractalHeap<'a> {
         fields.u16()?;
         let root = fields.address()?;
         let rows = fields.u16()?;
-        let sum = bytes.len() - 4;
-        verify(&bytes[..sum], stored_checksum(&bytes), ctx.file_offset(address), "fractal heap")?;
         let powers = first.is_power_of_two() && most_direct.is_power_of_two() && width > 0;
         if !powers || first > most_direct || bits == 0 || bits > 64 || id_len < 2 {
             return Err(ctx.malformed(address, "fractal heap with invalid sizes"));
@@ -257,7 +253,7 @@ impl<'a> FractalHeap<'a> {
             let column = (inside - before) / size;
             let entry = row * self.width + column;
             let bytes = self.indirect(at, rows)?;
-            let prefix = 5 + self.ctx.sizes.offset + self.offset_bytes;
+            let prefix = 1 + self.ctx.sizes.offset + self.offset_bytes;
             let from = prefix + entry as usize * self.ctx.sizes.offset;
             let mut fields = self.ctx.fields(bytes.get(from..).ok_or_else(malformed)?, at);
             at = fields.address()?.ok_or_else(malformed)?;
@@ -287,17 +283,8 @@ impl<'a> FractalHeap<'a> {
         let prefix = 5 + self.ctx.sizes.offset + self.offset_bytes;
         let len = entries.saturating_mul(self.ctx.sizes.offset as u64);
         let len = len.saturating_add(prefix as u64 + 4);
-        let bytes = self.ctx.read_structure(at, len, "heap indirect block")?;
-        let mut fields = self.ctx.fields(&bytes, at);
-        fields.expect(*b"FHIB")?;
-        fields.version(&[0], "heap indirect block")?;
-        let sum = bytes.len() - 4;
-        verify(
-            &bytes[..sum],
-            stored_checksum(&bytes),
-            self.ctx.file_offset(at),
-            "heap indirect block",
-        )?;
+        let bytes = self.ctx.read_checked(at, len, b"FHIB", "heap indirect block")?;
+        self.ctx.fields(&bytes, at + 4).version(&[0], "heap indirect block")?;
         let bytes = Rc::new(bytes);
         self.blocks.borrow_mut().insert(at, Rc::clone(&bytes));
         Ok(bytes)
@@ -349,7 +336,7 @@ fn collection(ctx: &Context, address: u64) -> Result<HashMap<u32, HeapObject>> {
     let mut fields = ctx.fields(&bytes, address);
     fields.skip(prefix_len as usize)?;
     let mut objects = HashMap::new();
-    while fields.wire.remaining() >= prefix_len as usize {
+    while fields.remaining() >= prefix_len as usize {
         let index = u32::from(fields.u16()?);
         fields.skip(6)?;
         let len = fields.length()?;
@@ -357,9 +344,9 @@ fn collection(ctx: &Context, address: u64) -> Result<HashMap<u32, HeapObject>> {
         if index == 0 {
             break;
         }
-        let address = fields.wire.offset() - ctx.base;
+        let address = fields.offset() - ctx.base;
         let padded = len.checked_next_multiple_of(8).and_then(|n| usize::try_from(n).ok());
-        let padded = padded.filter(|n| *n <= fields.wire.remaining());
+        let padded = padded.filter(|n| *n <= fields.remaining());
         let padded = padded
             .ok_or_else(|| ctx.malformed(address, "object exceeds its global heap collection"))?;
         fields.skip(padded)?;

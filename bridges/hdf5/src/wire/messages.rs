@@ -100,7 +100,7 @@ pub(crate) fn fill_value(fields: &mut Fields<'_>, old: bool) -> Result<Option<Ve
             }
         }
     };
-    if !defined || (old && fields.wire.remaining() < 4) {
+    if !defined || (old && fields.remaining() < 4) {
         return Ok(None);
     }
     let size = fields.u32()? as usize;
@@ -171,48 +171,31 @@ pub(crate) enum ChunkIndex {
 impl DataLayout {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
         // Version 5 differs only in the records of the indexes.
-        match fields.version(&[1, 2, 3, 4, 5], "data layout")? {
-            1 | 2 => Self::version_1(fields),
-            version => {
-                let class = fields.u8()?;
-                match (class, version) {
-                    (0, _) => {
-                        let size = usize::from(fields.u16()?);
-                        Ok(Self::Compact(fields.take(size)?.to_vec()))
-                    }
-                    (1, _) => Ok(Self::Contiguous(fields.address()?)),
-                    (2, 3) => {
-                        let rank = fields.u8()?;
-                        let address = fields.address()?;
-                        let dims = lengths(fields, rank, 4)?;
-                        chunked(fields, dims, ChunkIndex::BTreeV1, address, false)
-                    }
-                    (2, _) => Self::chunked_version_4(fields),
-                    (3, _) => Ok(Self::Virtual),
-                    (other, _) => {
-                        Err(fields.malformed(format!("unknown data layout class {other}")))
-                    }
-                }
-            }
-        }
-    }
-
-    fn version_1(fields: &mut Fields<'_>) -> Result<Self> {
-        let rank = fields.u8()?;
+        let version = fields.version(&[1, 2, 3, 4, 5], "data layout")?;
+        // Before version 3, the rank precedes the class.
+        let old_rank = if version < 3 { Some(fields.u8()?) } else { None };
         let class = fields.u8()?;
-        fields.skip(5)?;
+        fields.skip(if version < 3 { 5 } else { 0 })?;
         match class {
             0 => {
-                lengths(fields, rank, 4)?;
-                let size = fields.u32()? as usize;
+                let size = match old_rank {
+                    Some(rank) => {
+                        lengths(fields, rank, 4)?;
+                        fields.u32()? as usize
+                    }
+                    None => usize::from(fields.u16()?),
+                };
                 Ok(Self::Compact(fields.take(size)?.to_vec()))
             }
             1 => Ok(Self::Contiguous(fields.address()?)),
+            2 if version > 3 => Self::chunked_version_4(fields),
             2 => {
+                let rank = old_rank.map_or_else(|| fields.u8(), Ok)?;
                 let address = fields.address()?;
                 let dims = lengths(fields, rank, 4)?;
                 chunked(fields, dims, ChunkIndex::BTreeV1, address, false)
             }
+            3 if version > 2 => Ok(Self::Virtual),
             other => Err(fields.malformed(format!("unknown data layout class {other}"))),
         }
     }

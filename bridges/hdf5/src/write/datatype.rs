@@ -56,14 +56,10 @@ pub(crate) fn text(size: u32) -> Bytes {
     prefix(3, 1, 1 | 1 << 4, size)
 }
 
-/// A fixed string, NUL-terminated, ASCII: used by the library for attributes of dimension scales.
+/// A fixed string, NUL-terminated, ASCII: used by the library for attributes of dimension scales, and with
+/// size 1 for netCDF characters.
 pub(crate) fn terminated_text(size: u32) -> Bytes {
     prefix(3, 1, 0, size)
-}
-
-/// A netCDF character.
-pub(crate) fn character() -> Bytes {
-    prefix(3, 1, 0, 1)
 }
 
 /// A variable-length UTF-8 string.

@@ -2,7 +2,7 @@
 
 use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
+use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::limits::Limits;
 use spile_core::metadata::StoredMetadata;
 use spile_core::report::Report;
@@ -14,11 +14,13 @@ use super::from_tree::DESCRIPTION;
 use super::wire::{Directory, Member};
 use crate::wire::Header;
 
-pub(super) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
+/// Reads the members of an archive. Members that cannot be read are warnings of severity error.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let limits = &options.limits;
     let (directory, tree, mut report) = read(&source, limits)?;
     let metadata = directory.members.iter().rfind(|member| member.name == DESCRIPTION);
     let metadata = metadata.and_then(|member| {
-        let text = member.location(&source).and_then(|location| location.read(limits));
+        let text = member.content(&source).and_then(|stream| stream.read(limits));
         let text = text.map_err(|e| {
             let message = format!("stored metadata cannot be read: {}", e.message());
             report.warn("npz-023", message).in_object(DESCRIPTION).at(member.header);
@@ -47,7 +49,7 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<(Directory, Tree,
             report.note("npz-020", message).in_object(member.object()).at(member.header);
         }
     }
-    let (tree, errors) = directory.tree(source, limits)?;
+    let (tree, errors) = directory.read_tree(source, limits)?;
     let empty = tree.arrays().next().is_none();
     for error in directory.invalid.drain(..).chain(errors) {
         if empty && error.kind() != ErrorKind::Unsupported {
@@ -60,12 +62,25 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<(Directory, Tree,
 
 impl Directory {
     /// The arrays as stored, and the errors of members that cannot be read.
-    fn tree(&self, source: &Source, limits: &Limits) -> Result<(Tree, Vec<Error>)> {
+    fn read_tree(&self, source: &Source, limits: &Limits) -> Result<(Tree, Vec<Error>)> {
         let (mut tree, mut errors) = (Tree::new(limits), Vec::new());
         tree.reserve(self.members.len());
         for member in &self.members {
             let Some(path) = member.name.strip_suffix(ENDING) else { continue };
-            errors.extend(add(source, member, path, &mut tree, limits).err());
+            let mut add = || {
+                let stream = member.content(source)?;
+                let header = Header::read(&stream, limits).map_err(|e| match e.kind() {
+                    ErrorKind::NotThisFormat => {
+                        Error::malformed("npz-009", e.message()).at(member.data)
+                    }
+                    _ => e,
+                })?;
+                let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
+                let parent = tree.node_at(group)?;
+                header.add_to(&mut tree, parent, name, &stream)
+            };
+            let error = add().err();
+            errors.extend(error.map(|e| e.in_object(member.object()).at(member.header)));
         }
         let fatal = |e: &Error| matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit);
         match errors.iter().position(fatal) {
@@ -73,26 +88,6 @@ impl Directory {
             None => Ok((tree, errors)),
         }
     }
-}
-
-/// Adds the array of a member to the tree. Errors name the member.
-fn add(
-    source: &Source,
-    member: &Member,
-    path: &str,
-    tree: &mut Tree,
-    limits: &Limits,
-) -> Result<()> {
-    let named = |e: Error| e.in_object(member.object()).at(member.header);
-    let location = member.location(source).map_err(named)?;
-    let header = Header::read(&location, limits).map_err(|e| match e.kind() {
-        ErrorKind::NotThisFormat => named(Error::malformed("npz-009", e.message()).at(member.data)),
-        _ => named(e),
-    })?;
-    let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let parent = tree.node_at(group)?;
-    header.add_to(tree, parent, name, &location).map_err(named)?;
-    Ok(())
 }
 
 impl Native for Directory {
@@ -122,7 +117,7 @@ impl Native for Directory {
     }
 
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        let (tree, _) = self.tree(dataset.source(), dataset.limits())?;
+        let (tree, _) = self.read_tree(dataset.source(), dataset.limits())?;
         for (_, node, array) in tree.arrays() {
             let kind = array.dtype.numpy().unwrap_or_default();
             let (path, array) = (node.path.clone(), array.clone());

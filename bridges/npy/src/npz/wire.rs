@@ -6,8 +6,7 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire, fetch};
 
-use crate::inflate::RATIO;
-use crate::location::{Deflated, Location};
+use crate::stream::{Deflated, RATIO, Stream};
 
 /// Local header (4.3.7).
 pub(crate) const LOCAL: [u8; 4] = *b"PK\x03\x04";
@@ -235,9 +234,9 @@ impl Member {
         Ok(data)
     }
 
-    /// Location of the content. Fails if the member is encrypted, uses another compression or has
+    /// The content. Fails if the member is encrypted, uses another compression or has
     /// inconsistent sizes.
-    pub(crate) fn location<'a>(&self, source: &'a Source) -> Result<Location<'a>> {
+    pub(crate) fn content<'a>(&self, source: &'a Source) -> Result<Stream<'a>> {
         let fail = |message: String| Error::unsupported("npz-006", message).at(self.header);
         if self.flags & ENCRYPTED != 0 {
             return Err(fail("encrypted members are not supported".into()));
@@ -259,7 +258,7 @@ impl Member {
                 format!("{} bytes of deflate cannot decode to {}", self.stored, self.size);
             return Err(Error::malformed("npz-007", message).at(self.header));
         }
-        Ok(Location { source, offset: self.data, len: self.size, deflated })
+        Ok(Stream { source, offset: self.data, len: self.size, deflated })
     }
 
     /// Parses the local header at `at`; `None` if there is none.

@@ -1,45 +1,36 @@
-//! Arrangement of a grid as `.vti` or `.vtr`.
+//! Arrangement of a grid as `.vti`, `.vtr` or `.vts`.
 
 use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::tree::{NodeId, Value};
 
-use super::find_grid::{self, Axis, AxisCoord, Grid};
-use super::{Components, Found, Item, Kind, Plan, Snapshot, Values, unsupported};
+use super::find_grid::{self, Axis, AxisCoord, Grid, Position};
+use super::plan::Found;
+use super::{Item, Kind, Plan, Snapshot, Values, unsupported};
 use crate::to_tree::AXIS_NAMES;
 
 /// Largest deviation from a uniform axis, as a fraction of its length; float32 coordinates need it.
 const TOLERANCE: f64 = 1e-6;
 
 impl Snapshot<'_> {
-    /// Plans a file with the largest grid of the tree.
-    pub(super) fn grid_plan(&self, kind: Kind) -> Result<Plan> {
-        let grid = find_grid::find(self.tree()).ok_or_else(|| {
-            unsupported("no array of one to three dimensions on a grid")
-                .hint("write points as .vtu or .vtp")
-        })?;
-        let Grid { mut axes, points, cells, .. } = grid;
-        // Lengths may differ between frames.
-        for (ids, more) in [(&points, 0), (&cells, 1)] {
-            if let Some(lengths) = self.lengths(ids)? {
-                for (axis, length) in axes.iter_mut().zip(lengths) {
-                    axis.points = length.saturating_add(more);
-                }
-                break;
-            }
-        }
+    /// Plans a file with a grid.
+    pub(super) fn grid_plan(&self, kind: Kind, grid: &Grid) -> Result<Plan> {
+        let Grid { axes, points, cells, .. } = grid;
         let mut lengths: Vec<u64> = axes.iter().map(|axis| axis.points).collect();
         lengths.resize(3, 1);
         let ends = lengths.iter().map(|n| format!("0 {}", i128::from(*n) - 1));
         let extent = ends.collect::<Vec<_>>().join(" ");
-        let mut plan = Plan::new(kind);
-        plan.grid = format!(" WholeExtent=\"{extent}\"");
-        plan.piece = format!(" Extent=\"{extent}\"");
-        if kind == Kind::Image {
-            plan.axes.clone_from(&axes);
-        } else {
-            self.coordinates(&axes, &mut plan)?;
+        let mut plan = Plan {
+            kind,
+            grid: format!(" WholeExtent=\"{extent}\""),
+            piece: format!(" Extent=\"{extent}\""),
+            ..Plan::default()
+        };
+        match kind {
+            Kind::Image => plan.axes.clone_from(axes),
+            Kind::Structured => self.positions(grid, &mut plan)?,
+            _ => self.coordinates(axes, &mut plan)?,
         }
         let count = |shorter: u64| -> Option<u64> {
             let along = |axis: &Axis| {
@@ -48,15 +39,50 @@ impl Snapshot<'_> {
             axes.iter().map(along).try_fold(1_u64, u64::checked_mul)
         };
         for (section, ids, shorter) in [("PointData", points, 0), ("CellData", cells, 1)] {
+            let mut items = Vec::new();
             for id in ids {
-                if let Some(item) = self.item(section, id, self.components(id)?)?
+                if let Some(item) = self.item(section, *id, Some(self.components(*id)?))?
                     && Some(item.tuples) == count(shorter)
                 {
-                    plan.push(id, item);
+                    items.push((*id, item));
                 }
             }
+            self.push_vectors(items, &mut plan);
         }
         Ok(plan)
+    }
+
+    /// Adds the points of a curvilinear grid.
+    fn positions(&self, grid: &Grid, plan: &mut Plan) -> Result<()> {
+        let count = grid.axes.iter().try_fold(1_u64, |all, axis| all.checked_mul(axis.points));
+        let count = count.ok_or_else(|| unsupported("size of the grid overflows"))?;
+        let item = match &grid.position {
+            Position::Axes => return Err(unsupported("not a curvilinear grid")),
+            Position::Lattice(cell) => {
+                let mut axes = [(1, 0.0, 0.0); 3];
+                for (to, axis) in axes.iter_mut().zip(&grid.axes) {
+                    *to = match axis.coord {
+                        AxisCoord::Uniform { start, step } => (axis.points, start, step),
+                        _ => return Err(unsupported("coordinates on the cell are not uniform")),
+                    };
+                }
+                plan.generated.push("Points".into());
+                let values = Values::Lattice(axes, *cell);
+                let item = Item::generated("Points", "Points", DType::F64, count, values);
+                Item { components: 3, ..item }
+            }
+            Position::Array(id) => {
+                let item = self.item("Points", *id, Some(3))?.ok_or_else(|| self.absent(*id))?;
+                plan.written.push((*id, item.dtype));
+                item
+            }
+            Position::Columns(ids) => self.columns(ids, plan)?,
+        };
+        if item.tuples != count {
+            return Err(unsupported("the mesh has another length in this frame"));
+        }
+        plan.items.push(item);
+        Ok(())
     }
 
     /// Attributes of an image. Fails if an axis is not uniform.
@@ -71,21 +97,9 @@ impl Snapshot<'_> {
         Ok(format!(" Origin=\"{origin}\" Spacing=\"{spacing}\""))
     }
 
-    /// Lengths along the axes of the first array that exists in the frame.
-    fn lengths(&self, ids: &[NodeId]) -> Result<Option<Vec<u64>>> {
-        for id in ids {
-            if let (Some(found), Some(desc)) = (self.find(*id)?, &self.tree().node(*id).array) {
-                let (dims, _) = axes(desc, &found);
-                return Ok(Some(dims.iter().map(|dim| found.shape.lengths()[*dim]).collect()));
-            }
-        }
-        Ok(None)
-    }
-
-    fn components(&self, id: NodeId) -> Result<Components> {
-        let (found, desc) = (self.find(id)?, &self.tree().node(id).array);
-        let both = found.zip(desc.as_ref());
-        Ok(Components::Fastest(both.map_or(1, |(found, desc)| axes(desc, &found).1)))
+    fn components(&self, id: NodeId) -> Result<u64> {
+        let both = self.find(id)?.zip(self.tree().node(id).array.as_ref());
+        Ok(both.map_or(1, |(found, desc)| axes(desc, &found).1))
     }
 
     /// Start and step of an axis. Fails if it is not uniform.
@@ -115,11 +129,13 @@ impl Snapshot<'_> {
     fn coordinates(&self, axes: &[Axis], plan: &mut Plan) -> Result<()> {
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             let section = "Coordinates";
-            let zero = Item::generated(section, name, DType::F64, 1, Values::Value(0.0));
             plan.items.push(match axes.get(axis) {
-                None => zero,
+                None => {
+                    let zero = Values::Uniform { start: 0.0, step: 0.0 };
+                    Item::generated(section, name, DType::F64, 1, zero)
+                }
                 Some(Axis { coord: AxisCoord::Nodes(id), points }) => {
-                    let item = self.item(section, *id, Components::One)?;
+                    let item = self.item(section, *id, None)?;
                     let item = item.filter(|item| item.tuples == *points).ok_or_else(|| {
                         unsupported(format!(
                             "coordinate \"{}\" has another length in this frame",

@@ -1,25 +1,164 @@
-//! Data types and fill values.
+//! Data types of arrays.
 
 use serde_json::Value;
-use spile_core::convert::swap;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
-use spile_core::limits::Limits;
 use spile_core::wire::ByteOrder;
 
 use super::{malformed, name_and_configuration, unsupported};
 
-/// A data type of version 3: its name and the element type, little-endian.
-pub(super) fn type_3(value: &Value) -> Result<(String, DType)> {
+/// Deepest nesting of structured types.
+const MAX_DEPTH: u32 = 16;
+/// Largest number of fields of a structured type.
+const MAX_FIELDS: usize = 10_000;
+
+/// An element, or a field of a structured element.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Element {
+    /// The element type that readers see.
+    pub(crate) dtype: DType,
+    /// Stored as UTF-32 in the byte order of `dtype`.
+    pub(crate) is_utf32: bool,
+    /// The unit of a date or time, for example `nanoseconds since 1970-01-01`.
+    pub(crate) units: Option<String>,
+}
+
+/// A field of a structured element.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Field {
+    /// Names from the outermost to the innermost structure, separated by slashes.
+    pub(crate) path: String,
+    pub(crate) element: Element,
+    /// Offset in the element in bytes.
+    pub(crate) offset: usize,
+    /// Shape of a field that is an array.
+    pub(crate) dims: Vec<u64>,
+}
+
+/// A data type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum DataType {
+    /// Elements of one type.
+    Plain(Element),
+    /// Elements with several fields.
+    Structured {
+        fields: Vec<Field>,
+        /// Size of an element in bytes.
+        size: usize,
+    },
+    /// Strings or bytes of variable length.
+    Variable { is_text: bool },
+}
+
+impl Element {
+    fn plain(dtype: DType) -> Self {
+        Self { dtype, is_utf32: false, units: None }
+    }
+
+    /// UTF-32 of `size` bytes.
+    fn utf32(size: u32, order: ByteOrder) -> Self {
+        Self { is_utf32: true, ..Self::plain(DType::text(size).with_order(order)) }
+    }
+
+    /// A date (since 1970) or a time of 64 bits.
+    fn time(unit: &str, factor: u64, is_date: bool, order: ByteOrder) -> Option<Self> {
+        let name = match unit {
+            "Y" => "years",
+            "M" => "months",
+            "W" => "weeks",
+            "D" => "days",
+            "h" => "hours",
+            "m" => "minutes",
+            "s" => "seconds",
+            "ms" => "milliseconds",
+            "us" | "\u{3bc}s" => "microseconds",
+            "ns" => "nanoseconds",
+            "ps" => "picoseconds",
+            "fs" => "femtoseconds",
+            "as" => "attoseconds",
+            "generic" | "" => "",
+            _ => return None,
+        };
+        let factor = if factor == 1 { String::new() } else { format!("{factor} ") };
+        let since = if is_date { " since 1970-01-01" } else { "" };
+        let units = (!name.is_empty()).then(|| format!("{factor}{name}{since}"));
+        Some(Self { units, ..Self::plain(DType::I64.with_order(order)) })
+    }
+}
+
+impl DataType {
+    /// Size of a stored element in bytes; 0 for elements of variable length.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Plain(element) => element.dtype.size(),
+            Self::Structured { size, .. } => *size,
+            Self::Variable { .. } => 0,
+        }
+    }
+
+    /// This type with all numbers in `order`.
+    pub(crate) fn with_order(mut self, order: ByteOrder) -> Self {
+        let set = |element: &mut Element| element.dtype = element.dtype.with_order(order);
+        match &mut self {
+            Self::Plain(element) => set(element),
+            Self::Structured { fields, .. } => {
+                for field in fields {
+                    set(&mut field.element);
+                }
+            }
+            Self::Variable { .. } => {}
+        }
+        self
+    }
+
+    /// The element type of plain elements, opaque bytes for others.
+    pub(crate) fn dtype(&self) -> DType {
+        match self {
+            Self::Plain(element) => element.dtype,
+            _ => DType::opaque(u32::try_from(self.size()).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+/// A data type of version 3: its name and the type, little-endian.
+pub(super) fn type_3(value: &Value) -> Result<(String, DataType)> {
+    parse_3(value, 0)
+}
+
+fn parse_3(value: &Value, depth: u32) -> Result<(String, DataType)> {
     let (name, configuration) = name_and_configuration(value)?;
+    let little = |kind, size| DType::new(kind, size, ByteOrder::Little).map(Element::plain);
     let length = configuration.get("length_bytes").and_then(Value::as_u64);
     let length = length.and_then(|n| u32::try_from(n).ok());
-    let little = |kind, size| DType::new(kind, size, ByteOrder::Little);
     let found = match (name, length) {
         ("bool", _) => little(Kind::Bool, 1),
-        ("null_terminated_bytes", Some(n)) => Some(DType::text(n)),
-        ("raw_bytes" | "fixed_length_utf32", Some(n)) => Some(DType::opaque(n)),
-        ("numpy.datetime64" | "numpy.timedelta64", _) => little(Kind::Int, 8),
+        ("string", _) => return Ok((name.into(), DataType::Variable { is_text: true })),
+        ("bytes" | "variable_length_bytes", _) => {
+            return Ok((name.into(), DataType::Variable { is_text: false }));
+        }
+        ("structured" | "struct", _) => {
+            let fields = configuration.get("fields").and_then(Value::as_array);
+            let fields = fields.ok_or_else(|| malformed("structured data type without fields"))?;
+            let mut list = Fields::new(depth)?;
+            for field in fields {
+                let named = field.get("name").zip(field.get("data_type"));
+                let pair = named.or_else(|| field.get(0).zip(field.get(1)));
+                let (field, data_type) = pair
+                    .and_then(|(name, data_type)| Some((name.as_str()?, data_type)))
+                    .ok_or_else(|| malformed("structured data type: invalid field"))?;
+                let (_, data_type) = parse_3(data_type, depth + 1)?;
+                list.push(field, data_type, &[])?;
+            }
+            return Ok((name.into(), list.into_type()));
+        }
+        ("null_terminated_bytes", Some(n)) => Some(Element::plain(DType::text(n))),
+        ("raw_bytes", Some(n)) => Some(Element::plain(DType::opaque(n))),
+        ("fixed_length_utf32", Some(n)) => Some(Element::utf32(n, ByteOrder::Little)),
+        ("numpy.datetime64" | "numpy.timedelta64", _) => {
+            let unit = configuration.get("unit").and_then(Value::as_str).unwrap_or("");
+            let factor = configuration.get("scale_factor").and_then(Value::as_u64).unwrap_or(1);
+            Element::time(unit, factor, name == "numpy.datetime64", ByteOrder::Little)
+        }
         _ => {
             let digits = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
             let (kind, bits) = name.split_at(digits);
@@ -36,7 +175,7 @@ pub(super) fn type_3(value: &Value) -> Result<(String, DType)> {
         }
     };
     let found = found.ok_or_else(|| unsupported(format!("data type {name} is not supported")))?;
-    Ok((name.to_string(), found))
+    Ok((name.to_string(), DataType::Plain(found)))
 }
 
 /// The data type of version 3 for an element type; `None` for elements of 0 bytes.
@@ -60,11 +199,6 @@ pub(crate) fn type_name_3(dtype: DType) -> Option<Value> {
     })
 }
 
-/// The element type that is read again after `dtype` was written; `None` for elements of 0 bytes.
-pub(crate) fn stored_type(dtype: DType) -> Option<DType> {
-    type_3(&type_name_3(dtype)?).ok().map(|(_, dtype)| dtype)
-}
-
 /// The fill value of all zero bytes.
 pub(crate) fn zero_fill_3(dtype: DType) -> Value {
     match (dtype.kind(), dtype.size()) {
@@ -77,96 +211,110 @@ pub(crate) fn zero_fill_3(dtype: DType) -> Value {
     }
 }
 
-/// A data type in the notation of NumPy; `None` if it is not supported.
-pub(super) fn type_2(name: &str) -> Option<DType> {
-    let order = if name.starts_with('>') { ByteOrder::Big } else { ByteOrder::Little };
-    match name.get(1..2)? {
-        // Times are 64-bit integers; a character has four bytes.
-        "M" | "m" => DType::new(Kind::Int, 8, order),
-        "U" => Some(DType::opaque(name[2..].parse::<u32>().ok()?.checked_mul(4)?)),
-        _ => DType::from_numpy(name),
-    }
+/// A data type of version 2: a string in the notation of NumPy, or a list of fields. `|O` is an object, whose type
+/// depends on the filters.
+pub(super) fn type_2(value: &Value) -> Result<DataType> {
+    parse_2(value, 0)
 }
 
-/// The bytes of a fill value.
-pub(super) fn fill_value(value: Option<&Value>, dtype: DType, limits: &Limits) -> Result<Vec<u8>> {
-    let size = dtype.size();
-    limits.allow(size as u64, "an element").map_err(|e| unsupported(e.message()))?;
-    let mut bytes = vec![0; size];
-    let wrong = || malformed("fill_value does not match the data type");
-    let value = value.unwrap_or(&Value::Null);
-    match (dtype.kind(), value) {
-        (_, Value::Null) => {}
-        (Kind::Bool, Value::Bool(value)) => bytes[0] = u8::from(*value),
-        (Kind::Bool, _) => bytes[0] = u8::from(value.as_u64().ok_or_else(wrong)? != 0),
-        (Kind::UInt, _) => {
-            let number = value.as_u64().or_else(|| value.as_f64().map(|v| v as u64));
-            bytes.copy_from_slice(&number.ok_or_else(wrong)?.to_le_bytes()[..size]);
+fn parse_2(value: &Value, depth: u32) -> Result<DataType> {
+    let Some(fields) = value.as_array() else {
+        let name = value.as_str().ok_or_else(|| malformed("dtype: expected a string or a list"))?;
+        let element = numpy_element(name);
+        let element =
+            element.ok_or_else(|| unsupported(format!("data type {name} is not supported")))?;
+        return Ok(DataType::Plain(element));
+    };
+    let mut list = Fields::new(depth)?;
+    for field in fields {
+        let invalid = || malformed("dtype: expected a name and a type for each field");
+        let name = field.get(0).and_then(Value::as_str).ok_or_else(invalid)?;
+        let data_type = parse_2(field.get(1).ok_or_else(invalid)?, depth + 1)?;
+        let dims = match field.get(2) {
+            None => Vec::new(),
+            Some(Value::Number(one)) => vec![one.as_u64().ok_or_else(invalid)?],
+            Some(list) => {
+                let list = list.as_array().into_iter().flatten().map(Value::as_u64);
+                list.collect::<Option<Vec<_>>>().ok_or_else(invalid)?
+            }
+        };
+        list.push(name, data_type, &dims)?;
+    }
+    Ok(list.into_type())
+}
+
+/// The element type with a name of NumPy: `<f8`, `float64`, `<M8[ns]`, `>U5`; `None` if it is not supported.
+pub(crate) fn numpy_element(name: &str) -> Option<Element> {
+    let order = if name.starts_with('>') { ByteOrder::Big } else { ByteOrder::Little };
+    let plain = name.trim_start_matches(['<', '>', '|', '=']);
+    let date = plain.strip_prefix("M8").or_else(|| plain.strip_prefix("datetime64"));
+    let time = plain.strip_prefix("m8").or_else(|| plain.strip_prefix("timedelta64"));
+    if let Some(unit) = date.or(time) {
+        let unit = unit.trim_start_matches('[').trim_end_matches(']');
+        let digits = unit.find(|c: char| !c.is_ascii_digit()).unwrap_or(unit.len());
+        let factor = if digits == 0 { 1 } else { unit[..digits].parse().ok()? };
+        return Element::time(&unit[digits..], factor, date.is_some(), order);
+    }
+    if let Some(count) = plain.strip_prefix('U') {
+        return Some(Element::utf32(count.parse::<u32>().ok()?.checked_mul(4)?, order));
+    }
+    let dtype = match plain {
+        "bool" | "?" => DType::from_numpy("|b1"),
+        _ => DType::from_numpy(plain).or_else(|| plain.parse().ok()),
+    };
+    dtype.map(|dtype| Element::plain(dtype.with_order(order)))
+}
+
+/// The fields of a structured type, one after the other.
+struct Fields {
+    list: Vec<Field>,
+    size: usize,
+}
+
+impl Fields {
+    fn new(depth: u32) -> Result<Self> {
+        if depth > MAX_DEPTH {
+            return Err(unsupported("the data type is nested too deeply"));
         }
-        (Kind::Int, Value::String(text)) if text == "NaT" => {
-            bytes.copy_from_slice(&i64::MIN.to_le_bytes()[8 - size..]);
-        }
-        (Kind::Int, _) => {
-            let number = value.as_i64().or_else(|| value.as_f64().map(|v| v as i64));
-            bytes.copy_from_slice(&number.ok_or_else(wrong)?.to_le_bytes()[..size]);
-        }
-        (Kind::Float, _) => real(value, &mut bytes).ok_or_else(wrong)?,
-        (Kind::Complex, Value::Array(parts)) if parts.len() == 2 => {
-            let (re, im) = bytes.split_at_mut(size / 2);
-            real(&parts[0], re).and_then(|()| real(&parts[1], im)).ok_or_else(wrong)?;
-        }
-        (_, Value::Array(list)) if list.len() == size => {
-            for (byte, number) in bytes.iter_mut().zip(list) {
-                let number = number.as_u64().and_then(|n| u8::try_from(n).ok());
-                *byte = number.ok_or_else(wrong)?;
+        Ok(Self { list: Vec::new(), size: 0 })
+    }
+
+    /// Adds a field; `dims` is its shape if it is an array.
+    fn push(&mut self, name: &str, data_type: DataType, dims: &[u64]) -> Result<()> {
+        let count = dims.iter().try_fold(1_u64, |count, n| count.checked_mul(*n));
+        let bytes = count.and_then(|n| n.checked_mul(data_type.size() as u64));
+        let end = bytes.and_then(|n| n.checked_add(self.size as u64));
+        let end = end.filter(|end| u32::try_from(*end).is_ok());
+        let end = end.ok_or_else(|| unsupported("the data type is too long"))? as usize;
+        let offset = std::mem::replace(&mut self.size, end);
+        let name = name.replace('/', "_");
+        match data_type {
+            // A field without a name is padding.
+            _ if name.is_empty() => {}
+            DataType::Plain(element) => {
+                self.list.push(Field { path: name, element, offset, dims: dims.into() });
+            }
+            DataType::Structured { fields, .. } if dims.is_empty() => {
+                self.list.extend(fields.into_iter().map(|field| Field {
+                    path: format!("{name}/{}", field.path),
+                    offset: offset + field.offset,
+                    ..field
+                }));
+            }
+            DataType::Structured { .. } => {
+                return Err(unsupported("arrays of structures in a data type are not supported"));
+            }
+            DataType::Variable { .. } => {
+                return Err(unsupported("fields of variable length are not supported"));
             }
         }
-        (_, Value::String(text)) => {
-            let decoded = base64_simd::STANDARD.decode_to_vec(text).map_err(|_| wrong())?;
-            let fits = decoded.len().min(size);
-            bytes[..fits].copy_from_slice(&decoded[..fits]);
+        if self.list.len() > MAX_FIELDS {
+            return Err(unsupported("the data type has too many fields"));
         }
-        // zarr-python writes 0 for bytes.
-        (_, Value::Number(zero)) if zero.as_u64() == Some(0) => {}
-        _ => return Err(wrong()),
+        Ok(())
     }
-    if dtype.order() == ByteOrder::Big {
-        swap(&mut bytes, dtype.word());
-    }
-    Ok(bytes)
-}
 
-/// Writes a float of 2, 4 or 8 bytes, given as a JSON number, `NaN`, `Infinity`, or hexadecimal bits.
-/// `None` if it is none of these.
-fn real(value: &Value, bytes: &mut [u8]) -> Option<()> {
-    let text = value.as_str();
-    if let Some(digits) = text.and_then(|text| text.strip_prefix("0x")) {
-        let bits = u64::from_str_radix(digits, 16).ok()?;
-        bytes.copy_from_slice(&bits.to_le_bytes()[..bytes.len()]);
-        return Some(());
+    fn into_type(self) -> DataType {
+        DataType::Structured { fields: self.list, size: self.size }
     }
-    let number = match text {
-        Some("NaN") => f64::NAN,
-        Some("Infinity") => f64::INFINITY,
-        Some("-Infinity") => f64::NEG_INFINITY,
-        Some(_) => return None,
-        None => value.as_f64()?,
-    };
-    match bytes.len() {
-        8 => bytes.copy_from_slice(&number.to_le_bytes()),
-        4 => bytes.copy_from_slice(&(number as f32).to_le_bytes()),
-        2 => {
-            // Only common fill values.
-            let half = match number {
-                0.0 => 0_u16,
-                v if v.is_nan() => 0x7e00,
-                f64::INFINITY => 0x7c00,
-                f64::NEG_INFINITY => 0xfc00,
-                _ => return None,
-            };
-            bytes.copy_from_slice(&half.to_le_bytes());
-        }
-        _ => return None,
-    }
-    Some(())
 }

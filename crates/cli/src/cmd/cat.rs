@@ -11,7 +11,7 @@ use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
 use spile::tree::{Node, Tree};
 use spile_ops::Pick;
-use spile_ops::cat::{self, Values};
+use spile_ops::cat::{self, Csv, Values};
 
 use crate::context::{Context, Entry};
 use crate::exit::Exit;
@@ -27,6 +27,7 @@ const NAMES: usize = 5;
 /// first ten frames. Without a selection all frames are printed. Each line is a row; columns are separated by
 /// tabs. The last index varies fastest, independent of the order in the file.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // Options of the command line.
 pub(crate) struct CatArgs {
     /// File; - is standard input
     #[arg(value_name = "FILE")]
@@ -41,6 +42,15 @@ pub(crate) struct CatArgs {
     /// Write little-endian bytes instead of text
     #[arg(long, conflicts_with = "json")]
     raw: bool,
+    /// Print comma-separated values
+    #[arg(long, conflicts_with_all = ["json", "raw"])]
+    csv: bool,
+    /// Begin with a line of names and units
+    #[arg(long, requires = "csv")]
+    header: bool,
+    /// Print one line per element, with the coordinates of all dimensions
+    #[arg(long, requires = "csv")]
+    coords: bool,
     /// Print one frame; the selection applies to that frame. -1 is the last
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     frame: Option<i64>,
@@ -80,6 +90,11 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
                 selection = element(tree.resolve(desc)?, number)?;
             }
             let array = file.open_array(desc).map_err(|e| locate(e, node))?;
+            if args.csv {
+                let options = Csv { header: args.header, coords: args.coords, frame: None };
+                print_csv(args, &file, (node, desc), &array, &selection, options, out)?;
+                return Ok(Exit::Yes);
+            }
             print(args, entry, &file, node, None, &array, &selection, context, out)?;
             return Ok(Exit::Yes);
         };
@@ -93,6 +108,7 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
             },
         };
         let single = frames.is_one_frame() || table.len() == 1;
+        let mut header = args.header;
         for frame in frames.frames(table.len())? {
             let array = file.open_array_in_frame(desc, frame).map_err(|e| locate(e, node))?;
             let Some(array) = array else {
@@ -102,16 +118,37 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
                 }
                 continue;
             };
-            if !single && !args.raw && !context.json {
+            if !single && !args.raw && !args.csv && !context.json {
                 match array.shape().rank() {
                     0 => write!(out, "{frame}\t")?,
                     _ => writeln!(out, "# frame {frame}")?,
                 }
             }
+            if args.csv {
+                let frame = (!single).then_some(frame);
+                let options = Csv { header, coords: args.coords, frame };
+                print_csv(args, &file, (node, desc), &array, &selection, options, out)?;
+                header = false;
+                continue;
+            }
             print(args, entry, &file, node, Some(frame), &array, &selection, context, out)?;
         }
         Ok(Exit::Yes)
     })
+}
+
+fn print_csv(
+    args: &CatArgs,
+    file: &Dataset,
+    (node, desc): (&Node, &ArrayDesc),
+    array: &Array,
+    selection: &Selection,
+    options: Csv,
+    out: &mut Output,
+) -> Result<()> {
+    let values = if args.stored { Values::Stored } else { Values::Mapped };
+    let written = cat::csv(file, (node, desc), array, selection, (values, options), out);
+    written.map_err(|e| locate(e, node))
 }
 
 /// Removes and returns the slice of the frames, the first dimension of a selection.

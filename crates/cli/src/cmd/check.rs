@@ -8,7 +8,8 @@ use clap::Args;
 use serde::Serialize;
 use spile::error::{Error, Result};
 use spile::format::Format;
-use spile_ops::check::{Check, Row, check_folder};
+use spile::report::{Finding, Severity};
+use spile_ops::check::{Check, check_folder};
 
 use crate::batch::{Batch, Tally};
 use crate::context::{Context, Entry};
@@ -114,7 +115,7 @@ fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> 
         if context.verbose {
             show(entry, &check, out)?;
         }
-        let first = check.findings.iter().find(|finding| finding.severity == "error");
+        let first = check.findings.iter().find(|finding| finding.severity == Severity::Error);
         let (colour, verdict) = if check.ok { (style::GOOD, "ok") } else { (style::BAD, "not ok") };
         let cells = [
             (verdict.to_string(), colour),
@@ -146,11 +147,11 @@ fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
     let name = text::one_line(&entry.name()).into_owned();
     for finding in &check.findings {
         let colour = match finding.severity {
-            "error" => style::BAD,
-            "warning" => style::WARN,
-            _ => style::CALM,
+            Severity::Error => style::BAD,
+            Severity::Warning => style::WARN,
+            Severity::Note => style::CALM,
         };
-        let severity = out.paint(colour, finding.severity);
+        let severity = out.paint(colour, finding.severity.name());
         writeln!(out, "{name}: {severity}: {}", text::one_line(&describe(finding)))?;
         if let Some(hint) = &finding.hint {
             writeln!(out, "  hint: {}", text::one_line(&hint::render(hint, Some(entry.path))))?;
@@ -170,7 +171,7 @@ fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
 }
 
 /// A finding as text, in the form of errors: `object, frame 3 at byte 80: message (code)`.
-fn describe(finding: &Row) -> String {
+fn describe(finding: &Finding) -> String {
     let mut location: Vec<String> = finding.object.iter().cloned().collect();
     location.extend(finding.frame.map(|frame| format!("frame {frame}")));
     let mut location = location.join(", ");

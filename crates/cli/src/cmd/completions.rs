@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
+use serde_json::json;
 use spile::error::Result;
 
 use crate::args::Cli;
@@ -22,10 +23,10 @@ pub(crate) fn run(args: &CompletionsArgs, context: &Context, out: &mut Output) -
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "spile", &mut script);
     if context.json {
-        let mut document = out.document()?;
-        document.field("shell", &args.shell.to_string())?;
-        document.field("script", &String::from_utf8_lossy(&script))?;
-        document.end()?;
+        out.object(&[
+            ("shell", json!(args.shell.to_string())),
+            ("script", json!(String::from_utf8_lossy(&script))),
+        ])?;
     } else {
         out.write_all(&script)?;
     }

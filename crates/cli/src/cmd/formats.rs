@@ -3,8 +3,9 @@
 use std::io::Write as _;
 
 use clap::Args;
+use serde_json::json;
 use spile::error::Result;
-use spile_ops::formats::Row;
+use spile::format::{FormatInfo, Grade};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -20,9 +21,7 @@ pub(crate) struct FormatsArgs {
 pub(crate) fn run(args: &FormatsArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let rows = spile_ops::formats(&spile::REGISTRY);
     if context.json {
-        let mut document = out.document()?;
-        document.field("formats", &rows)?;
-        document.end()?;
+        out.object(&[("formats", json!(rows))])?;
     } else if args.markdown {
         markdown(&rows, out)?;
     } else {
@@ -40,21 +39,20 @@ pub(crate) fn run(args: &FormatsArgs, context: &Context, out: &mut Output) -> Re
     Ok(Exit::Yes)
 }
 
-/// Abbreviation of a level of support.
-fn abbreviate(grade: &str) -> &str {
+/// Abbreviation of an extent of support.
+fn abbreviate(grade: Grade) -> &'static str {
     match grade {
-        "complete" => "all",
-        "partial" => "part",
-        "none" => "-",
-        other => other,
+        Grade::Complete => "all",
+        Grade::Partial => "part",
+        Grade::None => "-",
     }
 }
 
-fn extensions(row: &Row) -> String {
+fn extensions(row: &FormatInfo) -> String {
     row.extensions.iter().map(|e| format!(".{e}")).collect::<Vec<_>>().join(" ")
 }
 
-fn markdown(rows: &[Row], out: &mut Output) -> Result<()> {
+fn markdown(rows: &[&FormatInfo], out: &mut Output) -> Result<()> {
     writeln!(out, "| format | files | used by | read | write | check | salvage | specification |")?;
     writeln!(out, "|---|---|---|---|---|---|---|---|")?;
     for row in rows {
@@ -66,10 +64,10 @@ fn markdown(rows: &[Row], out: &mut Output) -> Result<()> {
             row.title,
             files.join(" "),
             row.users,
-            row.read,
-            row.write,
-            row.check,
-            row.salvage,
+            row.read.name(),
+            row.write.name(),
+            row.check.name(),
+            row.salvage.name(),
             row.specification
         )?;
     }

@@ -4,9 +4,10 @@ use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use spile::Dataset;
 use spile::error::{Error, Result};
-use spile::format::{Writer, writer_of};
+use spile::format::{WriteOptions, Writer, writer_of};
 use spile::index::{Indexed, write_h5};
 use spile::sink::{FolderSink, Sink};
 use spile_ops::index::{DOCUMENTS, LeftOut};
@@ -117,7 +118,7 @@ fn write_parquet(content: &Dataset, folder: &FolderSink) -> Result<Done> {
     folder.file(DOCUMENTS)?.write_all(documents.as_bytes())?;
     for table in index.tables(content.limits()) {
         let (name, table) = table?;
-        parquet.write(&table, &mut folder.file(&name)?)?;
+        parquet.write(&table, &mut folder.file(&name)?, &WriteOptions::default())?;
     }
     Ok(Done { arrays: index.arrays, bytes: Some(index.bytes), left_out: index.left_out })
 }
@@ -140,13 +141,13 @@ fn write_hdf5(content: &Dataset, sink: &mut Sink) -> Result<Done> {
 
 fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) -> Result<()> {
     if context.json {
-        let mut document = out.document()?;
-        document.field("file", &args.file.to_string_lossy())?;
-        document.field("output", &args.output.path().to_string_lossy())?;
-        document.field("arrays", &done.arrays)?;
-        document.field("bytes", &done.bytes)?;
-        document.field("left_out", &done.left_out)?;
-        return document.end();
+        return out.object(&[
+            ("file", json!(args.file.to_string_lossy())),
+            ("output", json!(args.output.path().to_string_lossy())),
+            ("arrays", json!(done.arrays)),
+            ("bytes", json!(done.bytes)),
+            ("left_out", json!(done.left_out)),
+        ]);
     }
     for left in &done.left_out {
         context.warn(&args.file, &format!("skipped: {}: {}", left.path, left.why));

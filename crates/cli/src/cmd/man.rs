@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _};
+use serde_json::json;
 use spile::error::{Error, Result};
 
 use crate::args::Cli;
@@ -24,18 +25,14 @@ pub(crate) fn run(args: &ManArgs, context: &Context, out: &mut Output) -> Result
             .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
         written.map_err(|e| Error::io(folder, e))?;
         if context.json {
-            let mut document = out.document()?;
-            document.field("folder", &folder.to_string_lossy())?;
-            document.end()?;
+            out.object(&[("folder", json!(folder.to_string_lossy()))])?;
         }
         return Ok(Exit::Yes);
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut page)?;
     if context.json {
-        let mut document = out.document()?;
-        document.field("page", &String::from_utf8_lossy(&page))?;
-        document.end()?;
+        out.object(&[("page", json!(String::from_utf8_lossy(&page)))])?;
     } else {
         out.write_all(&page)?;
     }

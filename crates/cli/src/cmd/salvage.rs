@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use clap::Args;
+use serde_json::json;
 use spile::error::{Error, Result};
 use spile::format::{Grade, Salvage};
 use spile::sink::Sink;
@@ -107,12 +108,12 @@ fn report(
     out: &mut Output,
 ) -> Result<()> {
     if context.json {
-        let mut document = out.document()?;
-        document.field("file", &file.to_string_lossy())?;
-        document.field("output", &target.to_string_lossy())?;
-        document.field("kept", &saved.kept)?;
-        document.field("lost", &saved.lost)?;
-        document.end()?;
+        out.object(&[
+            ("file", json!(file.to_string_lossy())),
+            ("output", json!(target.to_string_lossy())),
+            ("kept", json!(saved.kept)),
+            ("lost", json!(saved.lost)),
+        ])?;
     } else if !context.quiet {
         let mut fields = vec![("written".into(), target.to_string_lossy().into_owned())];
         fields.extend(saved.kept.iter().map(|what| ("kept".into(), what.clone())));

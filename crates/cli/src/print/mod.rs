@@ -91,6 +91,15 @@ impl Output {
         Ok(())
     }
 
+    /// Prints one line with a JSON document of these fields.
+    pub(crate) fn object(&mut self, fields: &[(&str, serde_json::Value)]) -> Result<()> {
+        let mut document = self.document()?;
+        for (name, value) in fields {
+            document.field(name, value)?;
+        }
+        document.end()
+    }
+
     /// Starts a JSON document that is written field by field.
     pub(crate) fn document(&mut self) -> Result<Document<'_>> {
         Document::new(self)

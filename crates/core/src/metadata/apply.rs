@@ -126,6 +126,8 @@ fn merge_edited_attrs(
         let node = tree.node_mut(id);
         let path = locations.get(node.path.as_str()).copied().unwrap_or(&node.path);
         let Some(now) = plain.at(path).map(|id| &plain.node(id).attrs) else { continue };
+        let added = metadata.added.get(path).map_or(&[][..], Vec::as_slice);
+        let is_added = |name: &str| added.iter().any(|added| added == name);
         let old = std::mem::take(&mut node.attrs);
         let mut counts: HashMap<String, usize> = HashMap::new();
         for (name, _) in &old {
@@ -136,6 +138,7 @@ fn merge_edited_attrs(
             // Repeated names have no counterpart in the file.
             let current = now.get(&name).filter(|_| counts[&name] == 1);
             match current {
+                _ if is_added(&name) => merged.push(name, value),
                 Some(current) if *current != stored_value(&value) => {
                     merged.push(name, current.clone());
                 }
@@ -144,7 +147,8 @@ fn merge_edited_attrs(
             }
         }
         let scaling = |name: &str| matches!(name, "scale_factor" | "add_offset");
-        let new = now.iter().filter(|(name, _)| !counts.contains_key(*name) && !scaling(name));
+        let is_new = |name: &str| !counts.contains_key(name) && !scaling(name) && !is_added(name);
+        let new = now.iter().filter(|(name, _)| is_new(name));
         merged.extend(new.map(|(name, value)| (name, value.clone())));
         node.attrs = merged;
     }
@@ -352,13 +356,7 @@ impl<'a> MetadataApplier<'a> {
             (None, [_, tail @ ..]) => (tail, Order::C),
             (None, []) => return Ok(None),
         };
-        let mut starts = Vec::with_capacity(rows.len() + 1);
-        let mut total = 0_u64;
-        starts.push(0);
-        for n in &rows {
-            total = total.saturating_add(u64::try_from(*n).unwrap_or(0));
-            starts.push(total);
-        }
+        let (starts, total) = starts(rows.iter().map(|n| u64::try_from(*n).unwrap_or(0)));
         let lone = |n: &i64| matches!(n, -1 | 1);
         let fits = rows.len() as u64 == self.frame_count()
             && (!scalars || (tail.is_empty() && rows.iter().all(lone)));
@@ -408,13 +406,8 @@ impl<'a> MetadataApplier<'a> {
         else {
             return Ok(None);
         };
-        let mut starts = Vec::with_capacity(sizes.len() + 1);
-        let mut total = 0_u64;
-        starts.push(0);
-        for size in &sizes {
-            total = total.saturating_add(u64::try_from(*size).unwrap_or(u64::MAX));
-            starts.push(total);
-        }
+        let lengths = sizes.iter().map(|size| u64::try_from(*size).unwrap_or(u64::MAX));
+        let (starts, total) = starts(lengths);
         let shape = Shape::new([sizes.len() as u64]);
         let layout = Layout::Ragged { starts: starts.into(), data: extents.clone() };
         Ok((total == extents.len()).then_some((shape, layout)))
@@ -538,6 +531,17 @@ fn recast(native: &ArrayDesc, cast: &Cast, size: usize) -> Result<Option<(Shape,
         return Ok(None);
     }
     Ok(native.layout.in_order(cast.order()).map(|layout| (shape, layout)))
+}
+
+/// The sums of the lengths before each part and of all, and the latter.
+fn starts(lengths: impl Iterator<Item = u64>) -> (Vec<u64>, u64) {
+    let mut total = 0_u64;
+    let mut starts = vec![0];
+    starts.extend(lengths.map(|len| {
+        total = total.saturating_add(len);
+        total
+    }));
+    (starts, total)
 }
 
 fn split(path: &str) -> (&str, &str) {

@@ -130,9 +130,15 @@ fn special(word: &str) -> Option<f64> {
     }
 }
 
-/// A real number, finite or not.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A real number, finite or not; equal bit for bit.
+#[derive(Clone, Copy, Debug)]
 pub struct Real(pub f64);
+
+impl PartialEq for Real {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
 
 impl Serialize for Real {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

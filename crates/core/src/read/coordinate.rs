@@ -1,9 +1,9 @@
 //! Coordinates of an array's dimensions, and its descriptive attributes.
 
 use super::{Array, Axes};
+use crate::dataset::Dataset;
 use crate::error::{Error, Hint, Result};
 use crate::layout::{ArrayDesc, Coord};
-use crate::limits::Limits;
 use crate::select::Selection;
 use crate::semantics::Semantics;
 use crate::tree::{Attrs, Node, closest};
@@ -17,40 +17,41 @@ pub struct Coordinate {
     pub len: u64,
     /// Unit of the points, where known.
     pub units: Option<String>,
-    values: Values,
-    limits: Limits,
-}
-
-#[derive(Clone)]
-enum Values {
-    Index,
-    Uniform { start: f64, step: f64 },
-    Array(Box<Array>),
+    coord: Coord,
+    dataset: Dataset,
 }
 
 impl Coordinate {
     /// First point and distance, if the spacing is uniform.
     pub fn uniform(&self) -> Option<(f64, f64)> {
-        match self.values {
-            Values::Uniform { start, step } => Some((start, step)),
+        match self.coord {
+            Coord::Uniform { start, step } => Some((start, step)),
             _ => None,
         }
     }
 
     /// Whether the points are known; otherwise [`Coordinate::read`] returns the indices.
     pub fn is_known(&self) -> bool {
-        !matches!(self.values, Values::Index)
+        self.coord != Coord::None
     }
 
     /// All points. Fails with `Limit` if they exceed the memory limit.
     pub fn read(&self) -> Result<Vec<f64>> {
-        self.limits.allow(self.len.saturating_mul(8), "the coordinate")?;
-        match &self.values {
-            Values::Index => Ok((0..self.len).map(|k| k as f64).collect()),
-            Values::Uniform { start, step } => {
-                Ok((0..self.len).map(|k| start + k as f64 * step).collect())
+        self.dataset.points(&self.coord, self.len)
+    }
+}
+
+impl Dataset {
+    /// The `len` points of a coordinate of this dataset; indices where they are not known. Fails with
+    /// `Limit` if they exceed the memory limit.
+    pub fn points(&self, coord: &Coord, len: u64) -> Result<Vec<f64>> {
+        self.limits().allow(len.saturating_mul(8), "the coordinate")?;
+        match coord {
+            Coord::None => Ok((0..len).map(|k| k as f64).collect()),
+            Coord::Uniform { start, step } => {
+                Ok((0..len).map(|k| start + k as f64 * step).collect())
             }
-            Values::Array(array) => array.read_f64(&Selection::all(), Axes::Stored),
+            Coord::Node(id) => self.array_at(*id)?.read_f64(&Selection::all(), Axes::Stored),
         }
     }
 }
@@ -117,19 +118,13 @@ impl Array {
         let len = len.ok_or_else(|| Error::argument(format!("no dimension number {k}")))?;
         let dim = self.dims().get(k).cloned().unwrap_or_else(|| format!("dim{}", k + 1));
         let coord = self.desc().and_then(|desc| desc.coords.get(k)).unwrap_or(&Coord::None);
-        let (values, units) = match coord {
-            Coord::None => (Values::Index, None),
-            Coord::Uniform { start, step } => {
-                let units = self.attrs().get_str(&format!("{dim}_units"));
-                (Values::Uniform { start: *start, step: *step }, units.map(Into::into))
-            }
-            Coord::Node(id) => {
-                let array = self.dataset.array_at(*id)?;
-                let units = array.units().map(Into::into);
-                (Values::Array(Box::new(array)), units)
-            }
+        let units = match coord {
+            Coord::None => None,
+            Coord::Uniform { .. } => self.attrs().get_str(&format!("{dim}_units")),
+            Coord::Node(id) => self.dataset.tree().node(*id).attrs.get_str("units"),
         };
-        Ok(Coordinate { dim, len, units, values, limits: *self.limits() })
+        let (units, coord) = (units.map(Into::into), coord.clone());
+        Ok(Coordinate { dim, len, units, coord, dataset: self.dataset.clone() })
     }
 }
 

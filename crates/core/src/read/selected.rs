@@ -114,7 +114,7 @@ impl Selected<'_> {
     /// Reads all elements, little-endian, into `out`, with all threads. Fails if the length of `out` is not
     /// that of the elements in bytes.
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
-        let size = self.array.dtype.size();
+        let size = self.array.dtype().size();
         let plan = self.plan(self.block_bytes);
         let bytes = plan.elements().saturating_mul(size as u64);
         if out.len() as u64 != bytes {
@@ -122,7 +122,8 @@ impl Selected<'_> {
             return Err(Error::argument(message));
         }
         let pool = Pool::default();
-        if let (Some(start), Some(element)) = (plan.contiguous(), NonZero::new(size)) {
+        let direct = plan.contiguous().filter(|_| self.array.physical.is_none());
+        if let (Some(start), Some(element)) = (direct, NonZero::new(size)) {
             // Contiguous: read directly into `out`.
             let piece = (READ_INTO / element).max(1) * size;
             let Array { store, dtype, .. } = self.array;
@@ -251,7 +252,29 @@ impl Selected<'_> {
         Ok(())
     }
 
+    /// Calls `each` with block `number` of the plan, converted to physical values where the array has them.
     fn block(
+        &self,
+        plan: &Plan,
+        number: u64,
+        scratch: &mut Scratch,
+        each: &mut dyn FnMut(Block, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(stored) = &self.array.physical else {
+            return self.stored_block(plan, number, scratch, each);
+        };
+        let count = plan.block(number).count;
+        self.array.limits().allow(count.saturating_mul(16), "a block of physical values")?;
+        let mut numbers = std::mem::take(&mut scratch.numbers);
+        let mut values = std::mem::take(&mut scratch.values);
+        let done = self.stored_block(plan, number, scratch, &mut |block, bytes| {
+            each(block, stored.convert(bytes, &mut numbers, &mut values))
+        });
+        (scratch.numbers, scratch.values) = (numbers, values);
+        done
+    }
+
+    fn stored_block(
         &self,
         plan: &Plan,
         number: u64,
@@ -260,7 +283,7 @@ impl Selected<'_> {
     ) -> Result<()> {
         let (array, size) = (self.array, self.array.dtype.size());
         let swap = array.dtype.needs_swap(ByteOrder::Little);
-        if !swap && let (Some(start), Some(all)) = (plan.contiguous(), array.view()) {
+        if !swap && let (Some(start), Some(all)) = (plan.contiguous(), array.stored_view()) {
             let block = plan.block(number);
             let from = start as usize + block.first as usize * size;
             return each(block, &all[from..from + block.count as usize * size]);

@@ -81,10 +81,7 @@ impl Part {
 
     fn merge(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Integers(mut one), Self::Integers(two)) => {
-                one.join(&two);
-                Self::Integers(one)
-            }
+            (Self::Integers(one), Self::Integers(two)) => Self::Integers(one.merge(two)),
             (Self::Floats(one), Self::Floats(two)) => Self::Floats(one.merge(&two)),
             (one, _) => one,
         }

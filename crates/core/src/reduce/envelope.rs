@@ -6,6 +6,8 @@ use crate::error::{Error, Result};
 use crate::read::Selected;
 use crate::with_number;
 
+use super::statistics::in_lanes;
+
 /// Minimum and maximum of the finite values of each bucket; NaN if there are none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
@@ -136,22 +138,13 @@ fn extremes(dtype: DType, bytes: &[u8]) -> (f64, f64) {
     with_number!(dtype, T => {
         let (mut low, mut high) = ([T::MAX; 8], [T::MIN; 8]);
         let mut any = 0_u32;
-        let (groups, rest) = bytes.as_chunks::<{ size_of::<T>() }>().0.as_chunks::<8>();
-        let mut one = |k: usize, b: &[u8; size_of::<T>()]| {
-            let x = T::from_le_bytes(*b);
+        in_lanes::<8, [u8; size_of::<T>()]>(bytes.as_chunks().0, |k, b| {
+            let x = T::from_le_bytes(b);
             let finite = (x as f64).abs() < f64::INFINITY;
             any |= u32::from(finite);
             low[k] = if finite && x < low[k] { x } else { low[k] };
             high[k] = if finite && x > high[k] { x } else { high[k] };
-        };
-        for group in groups {
-            for (k, b) in group.iter().enumerate() {
-                one(k, b);
-            }
-        }
-        for (k, b) in rest.iter().enumerate() {
-            one(k, b);
-        }
+        });
         if any == 0 {
             return (f64::INFINITY, f64::NEG_INFINITY);
         }

@@ -7,6 +7,7 @@ use super::statistics::{ExactRange, RUN, Stats};
 
 /// Sums of integers. For types up to 32 bits the squares are summed exactly; for 64 bits the deviations of
 /// a run are exact and only their squares are rounded.
+#[derive(Clone, Copy)]
 pub(super) struct Integers {
     count: u64,
     sum: i128,
@@ -38,7 +39,7 @@ impl Integers {
         }
     }
 
-    pub(super) fn join(&mut self, other: &Self) {
+    fn join(&mut self, other: &Self) {
         if other.count == 0 {
             return;
         }
@@ -54,6 +55,11 @@ impl Integers {
         self.squares += other.squares;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+    }
+
+    pub(super) fn merge(mut self, other: Self) -> Self {
+        self.join(&other);
+        self
     }
 
     /// The mean as an integer and a fraction.
@@ -105,19 +111,7 @@ impl Integers {
     }
 }
 
-/// Sum of squares of a run of 8-bit numbers: fits 32 bits.
-macro_rules! squares_8 {
-    ($T:ty, $numbers:expr) => {{
-        let mut squares = 0_i32;
-        for b in $numbers {
-            let x = i32::from(<$T>::from_le_bytes(*b) as i16);
-            squares += x * x;
-        }
-        squares as u128
-    }};
-}
-
-/// Sum of squares of a run of 16-bit numbers: the squares fit 32 bits, the sum 64.
+/// Sum of squares of a run of 8-bit or 16-bit numbers: the squares fit 32 bits, the sum 64.
 macro_rules! squares_16 {
     ($T:ty, $numbers:expr) => {{
         let mut squares = 0_u64;
@@ -172,8 +166,8 @@ macro_rules! narrow_run {
     };
 }
 
-narrow_run!(run_u8, u8, i32, squares_8);
-narrow_run!(run_i8, i8, i32, squares_8);
+narrow_run!(run_u8, u8, i32, squares_16);
+narrow_run!(run_i8, i8, i32, squares_16);
 narrow_run!(run_u16, u16, i32, squares_16);
 narrow_run!(run_i16, i16, i32, squares_16);
 narrow_run!(run_u32, u32, i64, squares_32);

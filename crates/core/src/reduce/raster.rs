@@ -5,10 +5,7 @@ use crate::read::{Array, Axes};
 use crate::select::Selection;
 use crate::shape::Order;
 
-use super::statistics::RUN;
-
-/// Scales numbers whose sum would overflow; a power of two, so exact.
-const SHRINK: f64 = f64::from_bits((1023 - 600) << 52);
+use super::statistics::{RUN, SHRINK, in_lanes};
 
 /// Boundaries of at most `cells` cells of nearly equal length: the first index of each, and `length`.
 pub fn even_cuts(length: u64, cells: usize) -> Vec<u64> {
@@ -162,20 +159,11 @@ impl Cell {
     fn add(&mut self, run: &[f64], scale: f64) {
         const LANES: usize = 4;
         let (mut sum, mut finite) = ([0.0_f64; LANES], [0_u64; LANES]);
-        let mut one = |k: usize, x: f64| {
+        in_lanes::<LANES, f64>(run, |k, x| {
             let ok = x.abs() < f64::INFINITY;
             sum[k] += if ok { x * scale } else { 0.0 };
             finite[k] += u64::from(ok);
-        };
-        let (groups, rest) = run.as_chunks::<LANES>();
-        for group in groups {
-            for (k, x) in group.iter().enumerate() {
-                one(k, *x);
-            }
-        }
-        for (k, x) in rest.iter().enumerate() {
-            one(k, *x);
-        }
+        });
         self.sum += (sum[0] + sum[1]) + (sum[2] + sum[3]);
         self.finite += finite.iter().sum::<u64>();
     }

@@ -14,7 +14,7 @@ use super::integers::Integers;
 pub(super) const RUN: usize = 4096;
 
 /// 2^-600 and 2^600 scale numbers that are too large or too small to be squared.
-const SHRINK: f64 = f64::from_bits((1023 - 600) << 52);
+pub(super) const SHRINK: f64 = f64::from_bits((1023 - 600) << 52);
 const GROW: f64 = f64::from_bits((1023 + 600) << 52);
 
 /// Below this, squares of deviations in the last digit underflow.
@@ -47,7 +47,7 @@ pub struct Stats {
 }
 
 /// Extremes and sum of stored integers, without scaling or rounding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ExactRange {
     /// Minimum.
     pub min: i128,
@@ -64,18 +64,11 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
         return Err(Error::argument(format!("statistics need real numbers, found {dtype}")));
     }
     if has_exact_sums(selected.array()) {
-        let sums = selected.fold(
-            Integers::new,
-            |t, _, bytes| {
-                t.add(dtype, bytes);
-                Ok(())
-            },
-            |mut a, b| {
-                a.join(&b);
-                a
-            },
-        )?;
-        let stats = sums.finish(map);
+        let add = |sums: &mut Integers, _, bytes: &[u8]| {
+            sums.add(dtype, bytes);
+            Ok(())
+        };
+        let stats = selected.fold(Integers::new, add, Integers::merge)?.finish(map);
         // Scaling may overflow; then the infinite values have to be counted.
         if stats.count == 0 || (stats.min.is_finite() && stats.max.is_finite()) {
             return Ok(stats);
@@ -116,13 +109,8 @@ impl Stats {
                 max: a.max.max(b.max),
                 sum: a.sum.saturating_add(b.sum),
             }),
-            (a, b) => {
-                if self.count > 0 {
-                    a
-                } else {
-                    b
-                }
-            }
+            (a, _) if self.count > 0 => a,
+            (_, b) => b,
         };
         Self {
             count: self.count + other.count,
@@ -293,44 +281,41 @@ impl Moments {
     }
 }
 
+/// Calls `one` with the values of a run and a lane of `LANES` each, so that sums by lane can be vectorised.
+#[inline(always)]
+pub(super) fn in_lanes<const LANES: usize, T: Copy>(run: &[T], mut one: impl FnMut(usize, T)) {
+    let (groups, rest) = run.as_chunks::<LANES>();
+    for group in groups {
+        for (k, x) in group.iter().enumerate() {
+            one(k, *x);
+        }
+    }
+    for (k, x) in rest.iter().enumerate() {
+        one(k, *x);
+    }
+}
+
 /// Number of finite values, sum, minimum, maximum and squared deviations, eight at a time.
 #[inline(always)]
 fn moments_of(run: &[f64]) -> (u64, f64, f64, f64, f64) {
     const LANES: usize = 8;
-    let (groups, rest) = run.as_chunks::<LANES>();
     let (mut finite, mut sum) = ([0_u64; LANES], [0.0_f64; LANES]);
     let (mut min, mut max) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
-    let mut one = |k: usize, x: f64| {
+    in_lanes::<LANES, f64>(run, |k, x| {
         let ok = x.abs() < f64::INFINITY;
         finite[k] += u64::from(ok);
         sum[k] += if ok { x } else { 0.0 };
         min[k] = if ok && x < min[k] { x } else { min[k] };
         max[k] = if ok && x > max[k] { x } else { max[k] };
-    };
-    for group in groups {
-        for (k, x) in group.iter().enumerate() {
-            one(k, *x);
-        }
-    }
-    for (k, x) in rest.iter().enumerate() {
-        one(k, *x);
-    }
+    });
     let count: u64 = finite.iter().sum();
     let total: f64 = sum.iter().sum();
     let mean = if count == 0 { 0.0 } else { total / count as f64 };
     let mut squares = [0.0_f64; LANES];
-    let mut one = |k: usize, x: f64| {
+    in_lanes::<LANES, f64>(run, |k, x| {
         let d = if x.abs() < f64::INFINITY { x - mean } else { 0.0 };
         squares[k] += d * d;
-    };
-    for group in groups {
-        for (k, x) in group.iter().enumerate() {
-            one(k, *x);
-        }
-    }
-    for (k, x) in rest.iter().enumerate() {
-        one(k, *x);
-    }
+    });
     let low = min.iter().copied().fold(f64::INFINITY, f64::min);
     let high = max.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     (count, total, low, high, squares.iter().sum())

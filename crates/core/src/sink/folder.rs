@@ -91,12 +91,23 @@ impl FolderSink {
         Ok(Sink::inside(file, shown))
     }
 
+    /// Replaces this folder, which must be empty, by an existing one on the same file system, so that
+    /// [`FolderSink::commit`] publishes that.
+    pub fn adopt(&self, existing: &Path) -> Result<()> {
+        fs::rename(existing, self.part.path()).map_err(|e| Error::io(existing, e))
+    }
+
     /// Flushes all files to disk, renames the folder to its target and flushes the parent folder. Fails with
     /// `Exists` if the target was created in between and may not be replaced.
     pub fn commit(self) -> Result<()> {
-        self.sync().and_then(|()| self.publish()).map_err(|e| self.io(e))?;
-        let _ = File::open(folder(&self.target)).and_then(|folder| folder.sync_all());
-        Ok(())
+        self.publish()?.finish()
+    }
+
+    /// Flushes all files to disk and renames the folder to its target. What it replaced is kept until
+    /// [`Published::finish`].
+    pub(super) fn publish(self) -> Result<Published> {
+        let replaced = self.sync().and_then(|()| self.swap()).map_err(|e| self.io(e))?;
+        Ok(Published { sink: self, replaced })
     }
 
     fn io(&self, error: io::Error) -> Error {
@@ -123,9 +134,10 @@ impl FolderSink {
         Ok(())
     }
 
-    fn publish(&self) -> io::Result<()> {
+    /// Renames the folder to its target. Returns the path of what it replaced.
+    fn swap(&self) -> io::Result<Option<PathBuf>> {
         match self.overwrite {
-            Overwrite::Never => self.rename(RenameFlags::NOREPLACE),
+            Overwrite::Never => self.rename(RenameFlags::NOREPLACE).map(|()| None),
             Overwrite::Replace => self.replace(),
         }
     }
@@ -142,33 +154,66 @@ impl FolderSink {
         Ok(done?)
     }
 
-    /// Replaces the target, if it exists.
-    fn replace(&self) -> io::Result<()> {
+    /// Replaces the target, if it exists. Returns the path of what it replaced.
+    fn replace(&self) -> io::Result<Option<PathBuf>> {
         let Ok(old) = fs::metadata(&self.target) else {
-            return self.rename(RenameFlags::NOREPLACE);
+            return self.rename(RenameFlags::NOREPLACE).map(|()| None);
         };
         if old.is_dir() {
             fs::set_permissions(self.part.path(), old.permissions())?;
         }
         match self.rename(RenameFlags::EXCHANGE) {
             Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                self.replace_in_two_steps()
+                self.replace_in_two_steps().map(Some)
             }
             // The old target now has the temporary name.
-            done => done.and_then(|()| remove(self.part.path())),
+            done => done.map(|()| Some(self.part.path().to_path_buf())),
         }
     }
 
     /// Replaces the target in two steps, for file systems without exchange; the first is undone if the
-    /// second fails.
-    fn replace_in_two_steps(&self) -> io::Result<()> {
+    /// second fails. Returns the path of what it replaced.
+    fn replace_in_two_steps(&self) -> io::Result<PathBuf> {
         let aside = self.part.path().with_extension("old");
         fs::rename(&self.target, &aside)?;
         if let Err(e) = fs::rename(self.part.path(), &self.target) {
             fs::rename(&aside, &self.target)?;
             return Err(e);
         }
-        remove(&aside)
+        Ok(aside)
+    }
+}
+
+/// A folder at its target, and what it replaced: one of them is removed by [`finish`](Published::finish) or
+/// [`undo`](Published::undo).
+pub(super) struct Published {
+    sink: FolderSink,
+    /// Path of what it replaced.
+    replaced: Option<PathBuf>,
+}
+
+impl Published {
+    /// Removes what the folder replaced.
+    pub(super) fn finish(self) -> Result<()> {
+        let Self { sink, replaced } = self;
+        replaced.map_or(Ok(()), |old| remove(&old)).map_err(|e| sink.io(e))?;
+        let _ = File::open(folder(&sink.target)).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+
+    /// Removes the folder and restores what it replaced.
+    pub(super) fn undo(self) -> Result<()> {
+        let Self { sink, replaced } = self;
+        let restore = || -> io::Result<()> {
+            let Some(old) = replaced else { return remove(&sink.target) };
+            let flags = RenameFlags::EXCHANGE;
+            if rustix::fs::renameat_with(CWD, &old, CWD, &sink.target, flags).is_err() {
+                remove(&sink.target)?;
+                return fs::rename(&old, &sink.target);
+            }
+            remove(&old)
+        };
+        restore().map_err(|e| sink.io(e))
     }
 }
 
@@ -286,8 +331,26 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         write(&path, Overwrite::Never, b"1").commit().unwrap();
-        write(&path, Overwrite::Replace, b"2").replace_in_two_steps().unwrap();
+        let sink = write(&path, Overwrite::Replace, b"2");
+        let replaced = Some(sink.replace_in_two_steps().unwrap());
+        Published { sink, replaced }.finish().unwrap();
         assert_eq!(fs::read(path.join("top")).unwrap(), b"2");
+        assert_eq!(names(dir.path()), ["x"]);
+    }
+
+    #[test]
+    fn undoing_restores_the_old_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        write(&path, Overwrite::Never, b"1").publish().unwrap().undo().unwrap();
+        assert!(names(dir.path()).is_empty());
+        write(&path, Overwrite::Never, b"1").commit().unwrap();
+        write(&path, Overwrite::Replace, b"2").publish().unwrap().undo().unwrap();
+        assert_eq!(fs::read(path.join("top")).unwrap(), b"1");
+        let sink = write(&path, Overwrite::Replace, b"2");
+        let replaced = Some(sink.replace_in_two_steps().unwrap());
+        Published { sink, replaced }.undo().unwrap();
+        assert_eq!(fs::read(path.join("top")).unwrap(), b"1");
         assert_eq!(names(dir.path()), ["x"]);
     }
 
@@ -315,6 +378,19 @@ mod tests {
         first.commit().unwrap();
         assert_eq!(second.commit().unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(fs::read(path.join("top")).unwrap(), b"1");
+    }
+
+    #[test]
+    fn an_existing_folder_can_be_published() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("x"), dir.path().join("other"));
+        write(&path, Overwrite::Never, b"1").commit().unwrap();
+        write(&other, Overwrite::Never, b"2").commit().unwrap();
+        let sink = FolderSink::create(&path, Overwrite::Replace).unwrap();
+        sink.adopt(&other).unwrap();
+        sink.commit().unwrap();
+        assert_eq!(fs::read(path.join("a/b/c")).unwrap(), b"2");
+        assert_eq!(names(dir.path()), ["x"]);
     }
 
     #[test]

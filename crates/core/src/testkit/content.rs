@@ -6,7 +6,7 @@ use super::exercise::bad_finding;
 use super::same::{differences, object_hashes};
 use super::{Random, Suite, name};
 use crate::error::{ErrorKind, Result};
-use crate::format::{Format, Grade, HEAD_BYTES, Head, write_file};
+use crate::format::{Format, Grade, HEAD_BYTES, Head, WriteOptions, write_file, writer_of};
 use crate::report::Severity;
 use crate::sink::Overwrite;
 use crate::source::Source;
@@ -129,7 +129,8 @@ pub(super) fn round_trip(suite: &Suite) -> Vec<String> {
             written => drop(written?),
         }
         let again = suite.open(Source::open(&target)?)?;
-        let mut failures = differences(dataset, &again)?;
+        let prepared = writer_of(suite.format)?.prepare(dataset, &WriteOptions::default());
+        let mut failures = differences(&prepared, &again)?;
         failures.extend(recognised(suite.format, again.source())?);
         Ok(failures.into_iter().map(|f| format!("written and read back: {f}")).collect())
     })

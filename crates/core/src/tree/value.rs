@@ -38,6 +38,20 @@ impl Value {
             _ => 0,
         }
     }
+
+    /// Whether two values are equal content: integers of any type by their number, NaN equal to NaN.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => a == b || (a.is_nan() && b.is_nan()),
+            (Self::Int(a), Self::UInt(b)) | (Self::UInt(b), Self::Int(a)) => {
+                u64::try_from(*a) == Ok(*b)
+            }
+            (Self::List(a), Self::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
+            }
+            (a, b) => a == b,
+        }
+    }
 }
 
 impl fmt::Display for Value {

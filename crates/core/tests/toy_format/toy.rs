@@ -17,7 +17,7 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{
     Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, Native, Object,
-    OpenOptions, Parsed, Region, RegionKind,
+    OpenOptions, Parsed, Region, RegionKind, WriteOptions,
 };
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
@@ -185,7 +185,7 @@ impl FormatWriter for Toy {
         Ok(Vec::new())
     }
 
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
         let (id, node, _) = content.arrays().next().expect("one array");
         let note = node.attrs.get_str("note").filter(|_| self.0 != Fault::LosesNote).unwrap_or("");
         let array = content.array_at(id)?;

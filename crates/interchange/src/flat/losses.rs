@@ -2,7 +2,7 @@
 
 use spile_core::Dataset;
 use spile_core::format::{Loss, LossKind};
-use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::layout::{ArrayDesc, Coord};
 
 use super::is_stackable;
 use crate::losses::{Kept, Losses};
@@ -28,17 +28,14 @@ pub fn flat_losses<'a>(
     let count = tree.frames().map(|axis| axis.len());
     for (_, node, array) in tree.arrays().filter(|(id, ..)| !lost[id.index()]) {
         let mut push = |kind, reason| losses.push_loss(Loss::new(&node.path, kind, reason));
-        if array.coords.iter().any(|c| matches!(c, Coord::Node(id) if lost[id.index()])) {
+        if array.coords.iter().filter_map(Coord::node).any(|id| lost[id.index()]) {
             push(LossKind::Coordinates, "the array of the coordinates is not written");
         }
         if array.semantics().mesh.is_some_and(|id| lost[id.index()]) {
             push(LossKind::Meaning, "the mesh is not written");
         }
-        let frames = tree.resolve(array).ok().and_then(|array| match &array.layout {
-            Layout::PerFrame(table) => Some(table.len()),
-            _ => None,
-        });
-        if frames.is_some() && frames != count {
+        let frames = tree.resolve(array).ok().and_then(|array| array.layout.frames());
+        if frames.is_some_and(|table| Some(table.len()) != count) {
             push(LossKind::Frames, "the dataset has no frame axis of this length");
         }
     }

@@ -67,6 +67,10 @@ enum Class {
 
 /// Compares all elements.
 pub(crate) fn compare(first: &Array, second: &Array, rules: &Rules) -> Result<Gap> {
+    // A missing value equals NaN.
+    let physical = first.missing() != second.missing();
+    let of = |array: &Array| if physical { array.physical() } else { array.clone() };
+    let (first, second) = (&of(first), &of(second));
     let pair = Pair::new(first, second, rules);
     let parts: Vec<Selection> = boxes(first.shape(), first.order(), BOX).collect();
     parts

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use super::text_columns;
-use crate::colourbar;
+use crate::colourbar::Colourbar;
 use crate::colourmap::{self, ColourMap, Rgb};
 use crate::figure::{ColourMode, HeatMap};
 use crate::geometry::View;
 use crate::image::sampled;
-use crate::ticks::{Tick, Ticks};
+use crate::ticks::Tick;
 
 /// Symbols from small to large values.
 const SYMBOLS: [char; 9] = ['.', ':', '-', '=', '+', '*', '#', '%', '@'];
@@ -57,26 +57,10 @@ fn symbol(fraction: f64) -> char {
     SYMBOLS[((fraction * SYMBOLS.len() as f64) as usize).min(SYMBOLS.len() - 1)]
 }
 
-/// Colour bar with labels.
-pub(super) struct Colourbar {
-    colours: ColourMap,
-    ticks: Vec<Tick>,
-    /// Label with factor and unit.
-    pub(super) label: String,
-}
-
 impl Colourbar {
-    pub(super) fn new(map: &HeatMap, max_count: usize) -> Option<Self> {
-        map.size()?;
-        let colours = ColourMap::of(map)?;
-        let ticks = Ticks::of(&map.colour, colours.range, max_count);
-        let label = colourbar::label(&map.colour, &ticks);
-        Some(Self { colours, ticks: ticks.marks, label })
-    }
-
     /// Width in columns: two empty, two of colour, and the labels.
-    pub(super) fn width(&self) -> usize {
-        5 + self.ticks.iter().map(|t| text_columns(&t.label)).max().unwrap_or(0)
+    pub(super) fn columns(&self) -> usize {
+        5 + self.ticks.marks.iter().map(|t| text_columns(&t.label)).max().unwrap_or(0)
     }
 
     pub(super) fn write_row(&self, row: usize, rows: usize, mode: ColourMode, line: &mut String) {
@@ -95,10 +79,9 @@ impl Colourbar {
         }
         let range = self.colours.range;
         let row_of = |tick: &Tick| {
-            let fraction = ((tick.value - range.low) / range.span()).clamp(0.0, 1.0);
-            (((1.0 - fraction) * rows as f64) as usize).min(rows - 1)
+            (((1.0 - range.fraction(tick.value)) * rows as f64) as usize).min(rows - 1)
         };
-        if let Some(tick) = self.ticks.iter().find(|t| row_of(t) == row) {
+        if let Some(tick) = self.ticks.marks.iter().find(|t| row_of(t) == row) {
             line.push(' ');
             line.push_str(&tick.label);
         }

@@ -6,7 +6,7 @@ use spile_core::format::{Loss, LossKind};
 use spile_core::frames::FrameAxis;
 use spile_core::layout::ArrayDesc;
 use spile_core::semantics::Semantics;
-use spile_core::tree::{Node, NodeId, ROOT, Value};
+use spile_core::tree::{NodeId, Value};
 use spile_core::wire::ByteOrder;
 use spile_interchange::{Kept, Losses};
 
@@ -42,7 +42,7 @@ impl Plan<'_> {
     }
 }
 
-/// Everything of `content` that [`super::write_tree`] does not keep.
+/// Everything of `content` that writing as GSD does not keep.
 pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
     let plan = Plan::new(content)?;
     let tree = content.tree();
@@ -82,13 +82,10 @@ pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
         Some(column) if column.chunks > 0 => Ok(()),
         _ => Err("no frame has it".into()),
     });
-    for node in emptied_groups(&plan) {
-        losses.push(&node.path, LossKind::Group, "empty groups");
-    }
     let written = |column: &&Column<'_>| column.chunks > 0;
     let positions = plan.columns.iter().find(|c| c.chunks > 0 && c.node.path == POSITIONS);
     let positions = positions.map(|column| column.id);
-    for column in plan.columns.iter().filter(written) {
+    for column in plan.columns.iter().filter(written).filter(|column| column.name.is_some()) {
         add_array_losses(&plan, column, positions, &mut losses);
     }
     Ok(losses.into_vec())
@@ -126,7 +123,10 @@ fn add_array_losses(
         lose(LossKind::Dimensions, "GSD has no names of dimensions".into());
     }
     let known = if hoomd { meaning(path, positions) } else { Semantics::default() };
-    if *own.semantics() != Semantics::default() && *own.semantics() != known {
+    // The quantity follows from the name.
+    let mut stored = own.semantics().clone();
+    stored.quantity = known.quantity;
+    if *own.semantics() != Semantics::default() && stored != known {
         lose(LossKind::Meaning, "GSD has no roles of arrays".into());
     }
     if column.table().is_none() {
@@ -135,25 +135,6 @@ fn add_array_losses(
     } else if column.frames() > plan.frames {
         lose(LossKind::Frames, format!("only {} frames are written", plan.frames));
     }
-}
-
-/// Groups with arrays of which none is written.
-fn emptied_groups<'a>(plan: &Plan<'a>) -> impl Iterator<Item = &'a Node> {
-    let tree = plan.content.tree();
-    let above = |is_written: bool| {
-        let mut groups = vec![false; tree.len() + 1];
-        for column in plan.columns.iter().filter(|c| (c.chunks > 0) == is_written) {
-            let mut at = column.node.parent;
-            while at != ROOT && !groups[at.index()] {
-                groups[at.index()] = true;
-                at = tree.node(at).parent;
-            }
-        }
-        groups
-    };
-    let (kept, lost) = (above(true), above(false));
-    let nodes = tree.iter().filter(|(_, node)| node.array.is_none());
-    nodes.filter(move |(id, _)| lost[id.index()] && !kept[id.index()]).map(|(_, node)| node)
 }
 
 /// A frame has a time.

@@ -57,7 +57,8 @@ impl Index {
         }
     }
 
-    /// Entries of a frame.
+    /// Entries of a frame, if the index is in order: that of pages that were not visited is not verified, so
+    /// entries of a range that continues on another page may be of another frame.
     pub(crate) fn frame_range(&self, frame: u64) -> Result<Range<u64>> {
         if self.count == 0 {
             return Ok(0..0);
@@ -78,9 +79,11 @@ impl Index {
         Ok(start..end.max(start))
     }
 
-    /// Calls `each` with the number and the content of the entries of `range`, in order.
+    /// Calls `each` with the number and the content of the entries of `range`, in order. Fails with gsd-012
+    /// if one is not of `frame`.
     pub(crate) fn each_entry(
         &self,
+        frame: u64,
         range: Range<u64>,
         mut each: impl FnMut(u64, Entry) -> Result<()>,
     ) -> Result<()> {
@@ -89,6 +92,9 @@ impl Index {
             let page = self.page(k / PAGE)?;
             let end = range.end.min(page.first + page.len() as u64);
             for k in k..end {
+                if page.frame((k - page.first) as usize) != frame {
+                    return Err(self.order_error(k, frame));
+                }
                 each(k, self.parse(page.entry_bytes((k - page.first) as usize))?)?;
             }
             k = end;
@@ -107,13 +113,14 @@ impl Index {
         let range = self.frame_range(frame)?;
         if self.form() == Form::V2 && range.end - range.start > PAGE {
             let found = self.find_sorted(range.clone(), id)?;
-            if let Some(found) = found.filter(|(_, entry)| accept(entry)) {
+            let is_found = |entry: &Entry| entry.frame == frame && accept(entry);
+            if let Some(found) = found.filter(|(_, entry)| is_found(entry)) {
                 return Ok(Some(found));
             }
         }
         // Frames of old versions, and some of damaged files, are not sorted by name.
         let (mut found, mut unnamed) = (None, None);
-        self.each_entry(range, |k, entry| {
+        self.each_entry(frame, range, |k, entry| {
             if entry.id == id && accept(&entry) {
                 found = Some((k, entry));
             } else if !self.names.contains(entry.id) {

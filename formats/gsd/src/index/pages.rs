@@ -39,23 +39,16 @@ impl Page {
         field.map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Number of entries before `frame`: an exponential search from the position where it is if all
-    /// frames have the same number of chunks.
+    /// Number of entries before `frame`.
     pub(crate) fn lower_bound(&self, frame: u64) -> usize {
-        let (first, last) = (self.first_frame, self.last_frame);
-        let share = frame.saturating_sub(first) as f64 / ((last - first) as f64 + 1.0);
-        let (mut low, mut high, mut step) = (0, self.len(), 1);
-        let mut probe = ((share * high as f64) as usize).min(high - 1);
+        let (mut low, mut high) = (0, self.len());
         while low < high {
-            if self.frame(probe) < frame {
-                (low, probe) = (probe + 1, probe + step);
+            let middle = usize::midpoint(low, high);
+            if self.frame(middle) < frame {
+                low = middle + 1;
             } else {
-                (high, probe) = (probe, probe.saturating_sub(step));
+                high = middle;
             }
-            if !(low..high).contains(&probe) {
-                probe = usize::midpoint(low, high);
-            }
-            step *= 2;
         }
         low
     }

@@ -56,6 +56,9 @@ const fn per_member(
     Field { name, kind, columns, per: Some(group), rows: 0, default, default_names: &[] }
 }
 
+/// The chunk with the box of periodic boundaries.
+pub(crate) const BOX: &str = "configuration/box";
+
 /// Groups with a number of members, `<group>/N`.
 pub(crate) const GROUPS: [&str; 7] =
     ["particles", "bonds", "angles", "dihedrals", "impropers", "pairs", "constraints"];
@@ -64,7 +67,7 @@ pub(crate) const GROUPS: [&str; 7] =
 pub(crate) const FIELDS: [Field; 40] = [
     scalar(STEP, Kind::U64, 1, &[0.0]),
     scalar("configuration/dimensions", Kind::U8, 1, &[3.0]),
-    scalar("configuration/box", Kind::Real, 6, &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]),
+    scalar(BOX, Kind::Real, 6, &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]),
     scalar("particles/N", Kind::U32, 1, &[0.0]),
     names("particles/types", &["A"]),
     names("particles/type_shapes", &["{}"]),
@@ -173,7 +176,7 @@ pub(crate) fn dims(name: &str) -> [&'static str; 2] {
         Some(Field { per: Some("particles"), columns: 4, .. }) => ["particle", "quaternion"],
         Some(Field { per: Some("particles"), .. }) => ["particle", "xyz"],
         Some(Field { per: Some(group), .. }) => [member(group), "member"],
-        Some(Field { name: "configuration/box", .. }) => ["box_part", "component"],
+        Some(Field { name: BOX, .. }) => ["box_part", "component"],
         _ => ["value", "component"],
     }
 }

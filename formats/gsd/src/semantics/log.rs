@@ -1,12 +1,13 @@
 //! Logged quantities of all frames.
 
+use spile_core::convert;
 use spile_core::error::{Error, Result};
 use spile_core::source::Source;
 
 use super::resolve::field_error;
 use super::{Trajectory, Values};
-use crate::read::{Chunk, File, STEP};
-use crate::wire::{Entry, Type};
+use crate::read::{Chunk, STEP};
+use crate::wire::Type;
 
 /// All logged quantities of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,28 +71,40 @@ impl Trajectory {
         let index = &file.index;
         let limits = index.limits();
         index.require_complete()?;
-        let frames = index.limited_frames(limits)?;
-        let names = file.find_matching_names("log/");
+        let frames = index.limited_frames()?;
+        let mut names = file.find_matching_names("log/");
+        // The steps are a column, too, except in 0.0.1, where they are in the entries.
+        let first_version = index.form().is_v0_0_1();
+        names.push(STEP.into());
         let mut columns: Vec<Option<LogColumn>> = vec![None; names.len()];
         // Column of each name id.
         let mut column_of = vec![None; index.names.len()];
         for (at, name) in names.iter().enumerate() {
-            if let Some(id) = index.names.id(name.as_bytes()) {
+            if let Some(id) =
+                index.names.id(name.as_bytes()).filter(|_| !first_version || name != STEP)
+            {
                 column_of[id as usize] = Some(at);
             }
         }
-        let mut steps = Steps::new(file, frames)?;
-        let mut memory = frames.saturating_mul(8);
+        let mut memory = frames.saturating_mul(16);
+        let mut steps = vec![0; limits.allow(memory, "the steps")? / 16];
         let mut filled = vec![0_u64; names.len()];
         let mut window = Window::new(file.source());
         index.scan(0..index.count, |k, entry| {
-            if index.form().is_v0_0_1() || Some(entry.id) == steps.id {
-                steps.add(k, entry, &mut window)?;
+            if first_version && let Some(step) = steps.get_mut(entry.frame as usize) {
+                *step = entry.step;
             }
             let Some(at) = column_of.get(entry.id as usize).copied().flatten() else {
                 return Ok(());
             };
             let data = index.locate(k, &entry)?;
+            let size = (entry.n, entry.m);
+            if names[at] == STEP && (data.kind, size) != (Type::UInt64, (1, 1)) {
+                let found = format!("{} x {} {}", entry.n, entry.m, data.kind.name());
+                let message = format!("expected 1 x 1 uint64, found {found}");
+                let chunk = file.chunk(k, entry)?;
+                return Err(field_error(file, entry.frame, &chunk, "gsd-040", message));
+            }
             if columns[at].is_none() {
                 // Plus eight bytes per missing frame.
                 let each = data.len.saturating_add(8);
@@ -99,14 +112,14 @@ impl Trajectory {
                 limits.allow(memory, "the log")?;
             }
             let column = columns[at].get_or_insert_with(|| LogColumn {
-                name: names[at]["log/".len()..].to_string(),
+                name: names[at].strip_prefix("log/").unwrap_or_default().to_string(),
                 kind: data.kind,
-                shape: (entry.n, entry.m),
+                shape: size,
                 bytes: Vec::new(),
                 missing: Vec::new(),
             });
             fill(column, &mut filled[at], entry.frame);
-            if (data.kind, (entry.n, entry.m)) != (column.kind, column.shape) {
+            if (data.kind, size) != (column.kind, column.shape) {
                 return Err(changed(column, &file.chunk(k, entry)?, index.offset(k)));
             }
             // A second chunk of the same frame replaces the first.
@@ -119,53 +132,10 @@ impl Trajectory {
                 fill(column, filled, frames);
             }
         }
-        Ok(Log { steps: steps.finish(frames), columns: columns.into_iter().flatten().collect() })
-    }
-}
-
-/// Collects the steps of all frames by the rules of [`crate::File::step`].
-struct Steps<'a> {
-    file: &'a File,
-    /// Name id of the step chunk; none in 0.0.1, where steps are in the entries.
-    id: Option<u32>,
-    found: Vec<Option<u64>>,
-}
-
-impl<'a> Steps<'a> {
-    fn new(file: &'a File, frames: u64) -> Result<Self> {
-        let bytes = frames.saturating_mul(16);
-        let count = file.index.limits().allow(bytes, "the steps")? / 16;
-        let later = !file.index.form().is_v0_0_1();
-        let id = file.index.names.id(STEP.as_bytes()).filter(|_| later);
-        Ok(Self { file, id, found: vec![None; count] })
-    }
-
-    fn add(&mut self, k: u64, entry: Entry, window: &mut Window<'_>) -> Result<()> {
-        let mut step = Some(entry.step);
-        if self.id.is_some() {
-            let data = self.file.index.locate(k, &entry)?;
-            if data.kind != Type::UInt64 || data.len < 8 {
-                let found = format!("{} x {} {}", entry.n, entry.m, data.kind.name());
-                let message = format!("expected 1 x 1 uint64, found {found}");
-                let chunk = self.file.chunk(k, entry)?;
-                return Err(field_error(self.file, entry.frame, &chunk, "gsd-040", message));
-            }
-            let mut bytes = Vec::with_capacity(8);
-            window.append(data.offset, 8, &mut bytes)?;
-            step = bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        if let Some(column) = columns.pop().flatten() {
+            steps = convert::decode(&column.bytes);
         }
-        if let Some(found) = usize::try_from(entry.frame).ok().and_then(|k| self.found.get_mut(k)) {
-            *found = step;
-        }
-        Ok(())
-    }
-
-    /// Steps of all frames; a missing step is that of frame 0.
-    fn finish(self, frames: u64) -> Vec<u64> {
-        let first = self.found.first().copied().flatten().unwrap_or(0);
-        let first = if self.file.index.form().is_v0_0_1() { 0 } else { first };
-        debug_assert_eq!(self.found.len() as u64, frames);
-        self.found.into_iter().map(|step| step.unwrap_or(first)).collect()
+        Ok(Log { steps, columns: columns.into_iter().flatten().collect() })
     }
 }
 

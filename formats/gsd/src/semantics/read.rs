@@ -1,10 +1,11 @@
 //! Reading frames. Values that frames share, those of frame 0 and defaults, are decoded once.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use spile_core::convert;
+use spile_core::convert::{self, Number};
 use spile_core::error::{Error, Result};
 
 use super::fields::{COUNTS, FIELDS, Field, GROUPS, position};
@@ -18,87 +19,32 @@ use crate::wire::Type;
 const MAX_READ: u64 = 1 << 20;
 const MAX_GAP: u64 = 4 << 10;
 
-/// Decoded numbers.
-#[derive(Clone, Debug)]
-enum Numbers {
-    Real(Column<f64>),
-    Unsigned(Column<u32>),
-    Signed(Column<i32>),
+/// A column of any type.
+type Shared = Box<dyn Any + Send + Sync>;
+
+fn unpack<T: Number>(shared: &Shared) -> Option<Column<T>> {
+    shared.downcast_ref::<Column<T>>().cloned()
 }
 
-/// Element type of a column.
-trait Element: Copy {
-    fn decode(kind: Type, bytes: &[u8]) -> Vec<Self>;
-    fn from_f64(number: f64) -> Self;
-    fn pack(column: Column<Self>) -> Numbers;
-    fn unpack(numbers: &Numbers) -> Option<Column<Self>>;
-}
-
-impl Element for f64 {
-    fn decode(kind: Type, bytes: &[u8]) -> Vec<Self> {
-        let mut out = Vec::new();
-        convert::to_f64(kind.dtype(), None, bytes, &mut out);
-        out
+/// Decodes numbers. Real numbers may have another precision; integers are of the same size.
+fn decode<T: Number>(kind: Type, bytes: &[u8]) -> Vec<T> {
+    if kind.size() == T::SIZE as u64 {
+        return convert::decode(bytes);
     }
-
-    fn from_f64(number: f64) -> Self {
-        number
-    }
-
-    fn pack(column: Column<Self>) -> Numbers {
-        Numbers::Real(column)
-    }
-
-    fn unpack(numbers: &Numbers) -> Option<Column<Self>> {
-        if let Numbers::Real(column) = numbers { Some(column.clone()) } else { None }
-    }
-}
-
-impl Element for u32 {
-    fn decode(_: Type, bytes: &[u8]) -> Vec<Self> {
-        convert::decode(bytes)
-    }
-
-    fn from_f64(number: f64) -> Self {
-        number as Self
-    }
-
-    fn pack(column: Column<Self>) -> Numbers {
-        Numbers::Unsigned(column)
-    }
-
-    fn unpack(numbers: &Numbers) -> Option<Column<Self>> {
-        if let Numbers::Unsigned(column) = numbers { Some(column.clone()) } else { None }
-    }
-}
-
-impl Element for i32 {
-    fn decode(_: Type, bytes: &[u8]) -> Vec<Self> {
-        convert::decode(bytes)
-    }
-
-    fn from_f64(number: f64) -> Self {
-        number as Self
-    }
-
-    fn pack(column: Column<Self>) -> Numbers {
-        Numbers::Signed(column)
-    }
-
-    fn unpack(numbers: &Numbers) -> Option<Column<Self>> {
-        if let Numbers::Signed(column) = numbers { Some(column.clone()) } else { None }
-    }
+    let mut numbers = Vec::new();
+    convert::to_f64(kind.dtype(), None, bytes, &mut numbers);
+    numbers.into_iter().map(T::from_f64).collect()
 }
 
 /// Decoded values of a field that frames share.
 #[derive(Default)]
 pub(super) struct Decoded {
     /// Numbers of frame 0.
-    first: OnceLock<Numbers>,
+    first: OnceLock<Shared>,
     /// Strings of frame 0.
     strings: OnceLock<Vec<String>>,
     /// Defaults for a number of rows.
-    default: Mutex<Option<(u64, Numbers)>>,
+    default: Mutex<Option<(u64, Shared)>>,
 }
 
 impl Trajectory {
@@ -170,31 +116,31 @@ impl<'a> FrameReader<'a> {
         self.bytes(chunk)
     }
 
-    fn column<T: Element>(&self, at: usize) -> Result<Column<T>> {
+    fn column<T: Number>(&self, at: usize) -> Result<Column<T>> {
         let (field, decoded) = (&FIELDS[at], &self.resolved.trajectory.decoded[at]);
         let decode = |chunk: &Chunk| -> Result<Column<T>> {
-            Ok(T::decode(chunk.data.kind, &self.checked_bytes(at, chunk)?).into())
+            Ok(decode::<T>(chunk.data.kind, &self.checked_bytes(at, chunk)?).into())
         };
         match self.resolved.origin(at) {
             Origin::Own(chunk) => decode(chunk),
             Origin::First(chunk) => {
-                if let Some(column) = decoded.first.get().and_then(T::unpack) {
+                if let Some(column) = decoded.first.get().and_then(unpack) {
                     return Ok(column);
                 }
                 let column = decode(chunk)?;
-                decoded.first.get_or_init(|| T::pack(column.clone()));
+                decoded.first.get_or_init(|| Box::new(column.clone()));
                 Ok(column)
             }
             Origin::Default => {
                 let rows = field.per.map_or(1, |_| self.resolved.rows(field));
                 let mut cached = decoded.default.lock().unwrap_or_else(PoisonError::into_inner);
                 let known = cached.as_ref().filter(|(n, _)| *n == rows);
-                if let Some(column) = known.and_then(|(_, numbers)| T::unpack(numbers)) {
+                if let Some(column) = known.and_then(|(_, shared)| unpack(shared)) {
                     return Ok(column);
                 }
                 let row: Vec<T> = field.default.iter().map(|n| T::from_f64(*n)).collect();
                 let column: Column<T> = row.repeat(rows as usize).into();
-                *cached = Some((rows, T::pack(column.clone())));
+                *cached = Some((rows, Box::new(column.clone())));
                 Ok(column)
             }
         }

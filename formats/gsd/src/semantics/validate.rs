@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use spile_core::error::Result;
-use spile_core::report::Report;
+use spile_core::report::{Report, Severity};
 
 use super::fields::{FIELDS, GROUPS};
 use super::{Links, Snapshot, Trajectory};
-use crate::read::{File, is_damage};
+use crate::check::absorb_as;
+use crate::read::File;
 
 /// Tolerance of positions outside the box, relative to its length.
 const ROUNDING: f64 = 1e-5;
@@ -18,8 +19,7 @@ const MAX_FRAMES: u64 = 100;
 pub(crate) fn validate(file: &File, strict: bool, report: &mut Report) -> Result<()> {
     let trajectory = match Trajectory::new(file.clone()) {
         Ok(trajectory) => trajectory,
-        Err(error) if is_damage(&error) => return report.absorb(error),
-        Err(error) => return Err(error),
+        Err(error) => return report.absorb(error),
     };
     let (mut reported, mut entry) = (0, 0);
     // Empty frames are equal to frame 0 and are skipped.
@@ -29,12 +29,7 @@ pub(crate) fn validate(file: &File, strict: bool, report: &mut Report) -> Result
         let before = report.findings.len();
         if let Err(error) = check_frame(&trajectory, frame, strict, report) {
             // The chunks are readable, but do not match the schema.
-            if !is_damage(&error) {
-                return Err(error);
-            }
-            let finding = report.warn(error.code(), error.message());
-            finding.object = error.object().map(Into::into);
-            (finding.frame, finding.offset) = (Some(frame), error.offset());
+            absorb_as(Severity::Warning, error.in_frame(frame), report)?;
         }
         reported += u64::from(report.findings.len() > before);
         if reported >= MAX_FRAMES {

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use spile_core::error::{Error, Hint, Result};
-use spile_core::limits::Limits;
 use spile_core::report::{Finding, Report};
 use spile_core::shape::Shape;
 
@@ -74,7 +73,7 @@ impl Survey {
 
     /// Adds the entries from `self.entries` on. Fails with gsd-012 if the frames of those it reads are
     /// not in order. Invalid entries are errors only when their frame is read.
-    pub(super) fn extend(&mut self, index: &Index, limits: &Limits) -> Result<()> {
+    pub(super) fn extend(&mut self, index: &Index) -> Result<()> {
         let ranges = sample(self.entries..index.count);
         self.complete &= ranges.len() == 1;
         for range in ranges {
@@ -86,14 +85,14 @@ impl Survey {
                 if let Err(error) = index.locate(k, &entry) {
                     self.add_damage(entry.id, error)?;
                 }
-                self.add(index, &entry, limits)
+                self.add(index, &entry)
             })?;
         }
         self.entries = index.count;
-        if self.complete { Ok(()) } else { self.find_missing(index, limits) }
+        if self.complete { Ok(()) } else { self.find_missing(index) }
     }
 
-    fn add(&mut self, index: &Index, entry: &Entry, limits: &Limits) -> Result<()> {
+    fn add(&mut self, index: &Index, entry: &Entry) -> Result<()> {
         let kind = entry.kind(index.form()).filter(|_| entry.bytes(index.form()).is_some());
         let Some(kind) = kind.filter(|_| index.names.contains(entry.id)) else {
             return Ok(());
@@ -105,7 +104,7 @@ impl Survey {
             .or_insert_with(|| Column { first: shape(entry, true), columns: false });
         column.columns |= entry.m != 1;
         if known > 1000 {
-            limits.allow(known * ARRAY_COST, "the list of arrays")?;
+            index.limits().allow(known * ARRAY_COST, "the list of arrays")?;
         }
         Ok(())
     }
@@ -126,7 +125,7 @@ impl Survey {
     }
 
     /// Searches the names that were not in the sample.
-    fn find_missing(&mut self, index: &Index, limits: &Limits) -> Result<()> {
+    fn find_missing(&mut self, index: &Index) -> Result<()> {
         let ids = 0..index.names.len() as u32;
         let mut missing: BTreeSet<u32> =
             ids.filter(|id| self.kinds(*id).next().is_none()).collect();
@@ -141,7 +140,7 @@ impl Survey {
                     {
                         self.add_damage(entry.id, error)?;
                     }
-                    self.add(index, &entry, limits)?;
+                    self.add(index, &entry)?;
                     if self.kinds(entry.id).next().is_some() {
                         missing.remove(&entry.id);
                     }

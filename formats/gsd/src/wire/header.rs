@@ -55,13 +55,10 @@ impl Header {
     /// Version 0.0.1. The position of the last field shows the structure padding; 32-bit and packed headers
     /// are equal, and only the checksums of the entries distinguish them.
     fn parse_first(mut bytes: Vec<u8>) -> Result<Self> {
-        let at = |offset: usize| {
-            let field = bytes.get(offset..offset + 4)?;
-            Some(u32::from_le_bytes(field.try_into().ok()?))
-        };
-        let form = if at(224) == Some(CHECK) {
+        let checks = |offset: usize| bytes.get(offset..offset + 4) == Some(&CHECK.to_le_bytes());
+        let form = if checks(224) {
             Form::V0_0_1(Abi::X86_64)
-        } else if at(220) == Some(CHECK) {
+        } else if checks(220) {
             Form::V0_0_1(Abi::I386)
         } else if bytes.len() < 228 {
             let message = format!("expected a header of 232 bytes, found {}", bytes.len());
@@ -72,94 +69,68 @@ impl Header {
             return Err(Error::malformed("gsd-004", message).in_object("header").at(224));
         };
         bytes.truncate(form.header_size() as usize);
-        let mut wire = Wire::new(&bytes, 0, ByteOrder::Little, "gsd-003");
-        wire.skip(4)?;
-        let application = wire.text(TEXT)?;
-        let version = wire.u32()?;
-        let schema = wire.text(TEXT)?;
-        let schema_version = wire.u32()?;
-        let (blocks, _) = form.block_offsets();
-        wire.skip(blocks - 140)?;
-        let index = Block { location: wire.u64()?, allocated: wire.u64()? };
-        let stored_count = Some(wire.u64()?).filter(|n| *n != 0);
-        let header = Self {
-            form,
-            version,
-            application,
-            schema,
-            schema_version,
-            index,
-            names: None,
-            stored_count,
-            marker: None,
-            raw: Vec::new(),
-        };
-        if version != 1 {
-            return Err(Self::unknown_version(&format!("0x{version:06x}"), 68));
+        let header = Self::decode(form, bytes)?;
+        if header.version != 1 {
+            return Err(Self::unknown_version(&format!("0x{:06x}", header.version), 68));
         }
-        Ok(header.with_raw(bytes))
+        Ok(header)
     }
 
     /// Versions since 0.2. In 0.2 the version follows the magic number, at the offset where later versions
     /// have the index location, which is never inside the header.
     fn parse_later(bytes: Vec<u8>) -> Result<Self> {
-        let mut wire = Wire::new(&bytes, 0, ByteOrder::Little, "gsd-003");
-        wire.skip(8)?;
-        let mut peek = wire.clone();
-        let block = |wire: &mut Wire<'_>| -> Result<Block> {
-            Ok(Block { location: wire.u64()?, allocated: wire.u64()? })
-        };
-        let header = if peek.u32()? == 2 {
-            wire.skip(4)?;
-            let application = wire.text(TEXT)?;
-            let schema = wire.text(TEXT)?;
-            let schema_version = wire.u32()?;
-            let (index, names) = (block(&mut wire)?, block(&mut wire)?);
-            Self {
-                form: Form::V0_2,
-                version: 2,
-                application,
-                schema,
-                schema_version,
-                index,
-                names: Some(names),
-                stored_count: None,
-                marker: None,
-                raw: Vec::new(),
-            }
-        } else {
-            let (index, names) = (block(&mut wire)?, block(&mut wire)?);
-            let schema_version = wire.u32()?;
-            let version = wire.u32()?;
-            let form = match (version >> 16, version & 0xffff) {
-                (0, 3) | (1, _) => Form::V1,
-                (2, _) => Form::V2,
-                (0, 2) => {
-                    let message = "version 0.2 in a header of a later version";
-                    return Err(Error::unsupported("gsd-002", message).in_object("header").at(44));
-                }
-                (major, minor) => {
-                    return Err(Self::unknown_version(&format!("{major}.{minor}"), 44));
-                }
-            };
-            Self {
-                form,
-                version,
-                application: wire.text(TEXT)?,
-                schema: wire.text(TEXT)?,
-                schema_version,
-                index,
-                names: Some(names),
-                stored_count: None,
-                marker: None,
-                raw: Vec::new(),
-            }
-        };
         if (bytes.len() as u64) < HEADER {
             let message = format!("expected a header of {HEADER} bytes, found {}", bytes.len());
             return Err(Error::truncated("gsd-003", message).in_object("header").at(0));
         }
-        Ok(header.with_raw(bytes))
+        let number =
+            |at: usize| Wire::new(&bytes[at..], at as u64, ByteOrder::Little, "gsd-003").u32();
+        if number(8)? == 2 {
+            return Self::decode(Form::V0_2, bytes);
+        }
+        let version = number(44)?;
+        let form = match (version >> 16, version & 0xffff) {
+            (0, 3) | (1, _) => Form::V1,
+            (2, _) => Form::V2,
+            (0, 2) => {
+                let message = "version 0.2 in a header of a later version";
+                return Err(Error::unsupported("gsd-002", message).in_object("header").at(44));
+            }
+            (major, minor) => {
+                return Err(Self::unknown_version(&format!("{major}.{minor}"), 44));
+            }
+        };
+        Self::decode(form, bytes)
+    }
+
+    /// Decodes all fields.
+    fn decode(form: Form, raw: Vec<u8>) -> Result<Self> {
+        let field = |at: usize| {
+            let bytes = raw.get(at..).unwrap_or_default();
+            Wire::new(bytes, at as u64, ByteOrder::Little, "gsd-003")
+        };
+        let block = |at: usize| -> Result<Block> {
+            Ok(Block { location: field(at).u64()?, allocated: field(at + 8).u64()? })
+        };
+        let at = form.text_offsets();
+        let (index, names) = form.block_offsets();
+        let first = form.is_v0_0_1();
+        let stored_count = if first { Some(field(form.count_offset()).u64()?) } else { None };
+        let mut marker = field(form.marker_offset());
+        let is_marked = marker.u64()? == MARKER;
+        let marker = Marker { first: marker.u64()?, end: marker.u64()?, frame: marker.u64()? };
+        Ok(Self {
+            form,
+            version: field(at.version).u32()?,
+            application: field(at.application).text(TEXT)?,
+            schema: field(at.schema).text(TEXT)?,
+            schema_version: field(at.schema_version).u32()?,
+            index: block(index)?,
+            names: if first { None } else { Some(block(names)?) },
+            stored_count: stored_count.filter(|n| *n != 0),
+            marker: is_marked.then_some(marker),
+            raw,
+        })
     }
 
     fn unknown_version(version: &str, offset: u64) -> Error {
@@ -167,18 +138,6 @@ impl Header {
             .in_object("header")
             .at(offset)
             .hint("known versions are 0.0.1, 0.2, 0.3, 1.x and 2.x; the number may be damaged")
-    }
-
-    fn with_raw(mut self, bytes: Vec<u8>) -> Self {
-        let at = self.form.marker_offset();
-        let mut wire = Wire::new(&bytes[at..], at as u64, ByteOrder::Little, "gsd-003");
-        let mut marker = || -> Result<(u64, Marker)> {
-            let magic = wire.u64()?;
-            Ok((magic, Marker { first: wire.u64()?, end: wire.u64()?, frame: wire.u64()? }))
-        };
-        self.marker = marker().ok().filter(|(m, _)| *m == MARKER).map(|(_, marker)| marker);
-        self.raw = bytes;
-        self
     }
 
     /// The header of a new file without frames.
@@ -198,11 +157,7 @@ impl Header {
             }
             raw[at..at + end].copy_from_slice(&text.as_bytes()[..end]);
         };
-        let (application, schema, numbers) = match form {
-            Form::V0_0_1(_) => (4, 72, [(68, version), (136, about.schema_version)]),
-            Form::V0_2 => (12, 76, [(8, version), (140, about.schema_version)]),
-            _ => (48, 112, [(44, version), (40, about.schema_version)]),
-        };
+        let offsets = form.text_offsets();
         if form.is_v0_0_1() {
             raw[..4].copy_from_slice(&MAGIC.to_le_bytes());
             let end = raw.len() - if form == Form::V0_0_1(Abi::X86_64) { 8 } else { 4 };
@@ -210,9 +165,10 @@ impl Header {
         } else {
             raw[..8].copy_from_slice(&MAGIC_LONG.to_le_bytes());
         }
-        text(&mut raw, application, &about.application);
-        text(&mut raw, schema, &about.schema);
-        for (at, number) in numbers {
+        text(&mut raw, offsets.application, &about.application);
+        text(&mut raw, offsets.schema, &about.schema);
+        let schema_version = (offsets.schema_version, about.schema_version);
+        for (at, number) in [(offsets.version, version), schema_version] {
             raw[at..at + 4].copy_from_slice(&number.to_le_bytes());
         }
         let header = Self {

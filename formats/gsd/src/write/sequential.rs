@@ -1,6 +1,8 @@
 //! Writes a complete file of version 2.1 front to back: header, index, names, data. The number of chunks
 //! must be known in advance.
 
+use std::io::Write as _;
+
 use spile_core::error::{Error, Result};
 use spile_core::sink::Sink;
 
@@ -20,12 +22,12 @@ pub(crate) fn check_names(names: &Names) -> Result<()> {
     Err(Error::unsupported("gsd-034", message).in_object("name list"))
 }
 
-/// Returns the code of the element type of a chunk. Fails with gsd-034 if version 2.1 cannot store it.
+/// Returns the code of the element type of a chunk. Fails with gsd-038 if version 2.1 cannot store it.
 pub(crate) fn check_chunk(kind: Type, n: u64, m: u64) -> Result<u8> {
     let code = kind.code(Form::V2).filter(|_| u32::try_from(m).is_ok());
     code.ok_or_else(|| {
         let message = format!("version 2.1 cannot store {n} x {m} {}", kind.name());
-        Error::unsupported("gsd-034", message)
+        Error::unsupported("gsd-038", message)
     })
 }
 
@@ -83,6 +85,17 @@ impl<'a> SequentialWriter<'a> {
         let entry = Entry { frame, n, m, location, id, code, flags: 0, step: 0, checksum_ok: true };
         self.frame.push(entry);
         Ok(())
+    }
+
+    /// Adds a chunk with these data.
+    pub(crate) fn bytes(
+        &mut self,
+        frame: u64,
+        id: u32,
+        size: (Type, u64, u64),
+        data: &[u8],
+    ) -> Result<()> {
+        self.chunk(frame, id, size, |sink| Ok(sink.write_all(data)?))
     }
 
     fn end_frame(&mut self) -> Result<()> {

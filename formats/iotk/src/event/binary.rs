@@ -1,12 +1,13 @@
 //! Events from records (seed section 2): a tag is two records, data is one.
 
 use spile_core::error::{Error, Result};
+use spile_core::layout::Extents;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::Wire;
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
-use crate::record::{Framing, Parts, Record, Records};
+use crate::record::{Framing, Record, Records};
 use crate::wire::{Control, SECOND, Tag, is_space};
 
 /// Bytes examined by the fast path for short tags; nearly all tags are shorter.
@@ -29,11 +30,6 @@ impl BinaryEvents {
         Self { records, framing, limits: *limits, buffer: Vec::new(), qe_syntax: None, scanned: 0 }
     }
 
-    /// Offset of the next event.
-    pub fn position(&self) -> u64 {
-        self.records.position()
-    }
-
     /// Continues at the record at `offset`.
     pub(crate) fn seek(&mut self, offset: u64) {
         self.records.seek(offset);
@@ -54,11 +50,11 @@ impl BinaryEvents {
             },
         };
         match &item.event {
-            Event::Begin(tag) => {
+            Event::Tag(Control::Begin, tag) => {
                 let begin = BeginTag::inspect(tag, self.qe_syntax);
                 (item.kind, item.attributes) = (begin.kind, begin.attributes);
             }
-            Event::Empty(tag) => item.attributes = tag.attributes().count(),
+            Event::Tag(Control::Empty, tag) => item.attributes = tag.attributes().count(),
             other => self.qe_syntax = declared_qe_syntax(other).or(self.qe_syntax),
         }
         Ok(Some(item))
@@ -68,16 +64,19 @@ impl BinaryEvents {
         let Some(record) = self.records.next()? else { return Ok(None) };
         let header = self.header(&record)?;
         if header == 0 {
-            let data = Data { parts: record.parts.skip(4), literal: false };
+            let extents = Extents::several(record.content.pieces(4, u64::MAX).collect())?;
+            let data = Data { extents, literal: false };
             return Ok(Some(Item::data(data, record.offset, record.end)));
         }
         let control = Control::from_code(header.rem_euclid(256));
-        let Some(control) = control.filter(|_| header > 0 && record.parts.len() == 4) else {
+        let Some(control) = control.filter(|_| header > 0 && record.content.len() == 4) else {
             let message = format!(
                 "expected a tag or data, found a record of {} bytes that begins with {header}",
-                record.parts.len()
+                record.content.len()
             );
-            return Err(Error::malformed("iotk-005", message).at(record.parts.offset()));
+            return Err(
+                Error::malformed("iotk-005", message).at(record.offset + self.framing.marker)
+            );
         };
         self.tag(&record, header, control).map(Some)
     }
@@ -92,7 +91,7 @@ impl BinaryEvents {
             let header = framing.integer(first)?;
             if header == 0 {
                 let (at, len) = (offset + framing.marker + 4, first.len() as u64 - 4);
-                let data = Data { parts: Parts::one(at, len), literal: false };
+                let data = Data { extents: Extents::one(at, len), literal: false };
                 return Some(Item::data(data, offset, at + len + framing.marker));
             }
             let control = Control::from_code(header & 0xff);
@@ -103,7 +102,7 @@ impl BinaryEvents {
             let agrees = again == SECOND + (header - control as i32) && written.len() == len;
             let (indent, tag) = cut(written, control, 0).ok().filter(|_| agrees)?;
             let end = offset + (4 * marker + 8 + len) as u64;
-            let event = event(control, tag);
+            let event = Event::Tag(control, tag);
             Some(Item { offset, end, indent, event, kind: None, attributes: 0, warning: None })
         };
         let item = item();
@@ -116,7 +115,7 @@ impl BinaryEvents {
     /// The first four bytes of a record as an integer.
     fn header(&mut self, record: &Record) -> Result<i32> {
         self.records.beginning(record, 4, &mut self.buffer)?;
-        let at = record.parts.offset();
+        let at = record.offset + self.framing.marker;
         let mut wire = Wire::new(&self.buffer, at, self.framing.order, "iotk-005");
         wire.i32().map_err(|e| e.hint("the file has Fortran records, but no IOTK tags"))
     }
@@ -127,12 +126,12 @@ impl BinaryEvents {
             let message = "unexpected end of file between the two records of a tag";
             return Err(Error::truncated("iotk-003", message).at(first.end));
         };
-        let len = self.limits.allow(second.parts.len(), "a tag").map_err(|e| e.at(offset))?;
+        let len = self.limits.allow(second.content.len(), "a tag").map_err(|e| e.at(offset))?;
         let again = self.header(&second)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         self.records.beginning(&second, len, &mut buffer)?;
         let written = &buffer[4..];
-        let at = second.parts.offset() + 4;
+        let at = second.offset + self.framing.marker + 4;
 
         // The library takes the length modulo 65536 and ignores the second header. Here the length
         // of the record is used.
@@ -151,7 +150,7 @@ impl BinaryEvents {
             None
         };
         let item = cut(written, control, at).map(|(indent, tag)| {
-            let event = event(control, tag);
+            let event = Event::Tag(control, tag);
             Item {
                 offset,
                 end: second.end,
@@ -164,16 +163,6 @@ impl BinaryEvents {
         });
         self.buffer = buffer;
         item
-    }
-}
-
-fn event(control: Control, tag: Tag) -> Event {
-    match control {
-        Control::Begin => Event::Begin(tag),
-        Control::End => Event::End(tag),
-        Control::Empty => Event::Empty(tag),
-        Control::Comment => Event::Comment(tag.into_text()),
-        Control::Instruction => Event::Instruction(tag),
     }
 }
 

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use memchr::{memchr, memchr_iter};
 use spile_core::error::{Error, Result};
+use spile_core::layout::{Extent, Extents};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
-use crate::record::{Parts, Window};
+use crate::record::Window;
 use crate::wire::{Control, Tag, is_space};
 
 /// Bytes of a name that are examined to distinguish a tag from other text.
@@ -66,11 +67,6 @@ impl TextEvents {
         }
     }
 
-    /// Offset of the next event, or of the blanks before it.
-    pub fn position(&self) -> u64 {
-        self.ready.front().map_or(self.at, |item| item.offset)
-    }
-
     /// Continues at the tag at `offset`.
     pub(crate) fn seek(&mut self, offset: u64) {
         self.ready.clear();
@@ -97,7 +93,7 @@ impl TextEvents {
             self.at = BYTE_ORDER_MARK.len() as u64;
         }
         let start = self.at;
-        let mut parts: Option<Parts> = None;
+        let mut parts: Vec<Extent> = Vec::new();
         let mut blank = true;
         let mut literal = false;
         let mut from = start;
@@ -107,13 +103,16 @@ impl TextEvents {
             let to = tag_start.unwrap_or(self.window.len());
             blank &= self.is_blank(from, to)?;
             push(&mut parts, from, to);
-            let data = |parts: Option<Parts>| {
-                let parts = parts.unwrap_or_else(|| Parts::one(to, 0));
-                Some(Item::data(Data { parts, literal }, start, to))
+            let data = |mut parts: Vec<Extent>| {
+                if parts.is_empty() {
+                    parts.push(Extent { offset: to, len: 0 });
+                }
+                let extents = Extents::several(parts)?;
+                Ok(Some(Item::data(Data { extents, literal }, start, to)))
             };
             let Some(tag_start) = tag_start else {
                 self.at = to;
-                return Ok(if blank { self.ready.pop_front() } else { data(parts) });
+                return if blank { Ok(self.ready.pop_front()) } else { data(parts) };
             };
             let mut head = [0; 9];
             let found = self.window.get(tag_start, 9)?;
@@ -140,16 +139,16 @@ impl TextEvents {
                 let (item, formatted) = self.tag(tag_start)?;
                 self.at = item.end;
                 self.open = match &item.event {
-                    Event::Begin(tag) => Some(Open {
+                    Event::Tag(Control::Begin, tag) => Some(Open {
                         typed: item.kind.is_some(),
                         closing: formatted.then(|| [b"</", tag.name()].concat()),
                     }),
                     _ => None,
                 };
-                let closes = matches!(item.event, Event::End(_));
+                let closes = matches!(item.event, Event::Tag(Control::End, _));
                 if !blank || (closes && typed) {
                     self.ready.push_back(item);
-                    return Ok(data(parts));
+                    return data(parts);
                 }
                 if self.ready.is_empty() {
                     return Ok(Some(item));
@@ -205,41 +204,31 @@ impl TextEvents {
         let to = to.ok_or_else(missing)?;
         let end = to + close.len() as u64;
         let text = self.window.part(from, to, &self.limits).map_err(|e| e.at(at))?;
-        let (mut warning, mut kind, mut formatted, mut attributes) = (None, None, false, 0);
-        let event = match control {
-            Control::Comment => Event::Comment(join_lines(&text)),
-            Control::Instruction => Event::Instruction(Tag::new(join_lines(&text))),
-            Control::End => Event::End(Tag::new(join_lines(&text))),
-            _ => {
-                let (text, empty) = match text.strip_suffix(b"/") {
-                    Some(text) => (text, true),
-                    None => (&text[..], false),
-                };
-                let tag = Tag::new(join_lines(text));
-                let begin = BeginTag::inspect(&tag, self.qe_syntax);
-                attributes = begin.attributes;
-                if !begin.well_formed
-                    && let Some(bad) = tag.attributes().find(|a| !a.well_formed)
-                {
-                    let message = format!(
-                        "the value of attribute \"{}\" is not quoted",
-                        bad.name.escape_ascii()
-                    );
-                    warning = Some(Box::new(("iotk-032", message)));
-                }
-                if empty {
-                    Event::Empty(tag)
-                } else {
-                    (kind, formatted) = (begin.kind, begin.formatted);
-                    Event::Begin(tag)
-                }
-            }
+        let (text, control) = match (control, text.strip_suffix(b"/")) {
+            (Control::Begin, Some(text)) => (text, Control::Empty),
+            _ => (&text[..], control),
         };
-        if let Event::Begin(tag) | Event::End(tag) | Event::Empty(tag) = &event
-            && tag.name().is_empty()
-        {
+        let tag = Tag::new(join_lines(text));
+        let (mut warning, mut kind, mut formatted, mut attributes) = (None, None, false, 0);
+        if matches!(control, Control::Begin | Control::Empty) {
+            let begin = BeginTag::inspect(&tag, self.qe_syntax);
+            attributes = begin.attributes;
+            if !begin.well_formed
+                && let Some(bad) = tag.attributes().find(|a| !a.well_formed)
+            {
+                let name = bad.name.escape_ascii();
+                let message = format!("the value of attribute \"{name}\" is not quoted");
+                warning = Some(Box::new(("iotk-032", message)));
+            }
+            if control == Control::Begin {
+                (kind, formatted) = (begin.kind, begin.formatted);
+            }
+        }
+        let named = matches!(control, Control::Begin | Control::End | Control::Empty);
+        if named && tag.name().is_empty() {
             return Err(Error::malformed("iotk-006", "a tag without a name").at(at));
         }
+        let event = Event::Tag(control, tag);
         self.qe_syntax = declared_qe_syntax(&event).or(self.qe_syntax);
         let indent = self.indent(at)?;
         Ok((Item { offset: at, end, indent, event, kind, attributes, warning }, formatted))
@@ -387,41 +376,17 @@ pub(crate) fn begins_tag(head: &[u8]) -> bool {
     if matches!(head, [b'!' | b'?', ..] | [b'/', b'>', ..]) {
         return true;
     }
+    let first = |b: u8| b.is_ascii_alphabetic() || matches!(b, b'_' | b':') || b >= 0x80;
+    let other = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'-');
     let name = head.strip_prefix(b"/").unwrap_or(head);
-    let end = name.iter().find(|b| NAME[usize::from(**b)] == NameByte::None);
-    name.first().is_some_and(|b| NAME[usize::from(*b)] == NameByte::First)
+    let end = name.iter().find(|b| !first(**b) && !other(**b));
+    name.first().is_some_and(|b| first(*b))
         && end.is_none_or(|b| is_space(*b) || matches!(b, b'>' | b'/'))
 }
 
-/// Where a byte may occur in a name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NameByte {
-    None,
-    First,
-    Other,
-}
-
-static NAME: [NameByte; 256] = {
-    let mut table = [NameByte::None; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let c = byte as u8;
-        if c.is_ascii_alphabetic() || matches!(c, b'_' | b':') || c >= 0x80 {
-            table[byte] = NameByte::First;
-        } else if c.is_ascii_digit() || matches!(c, b'.' | b'-') {
-            table[byte] = NameByte::Other;
-        }
-        byte += 1;
-    }
-    table
-};
-
-fn push(parts: &mut Option<Parts>, from: u64, to: u64) {
+fn push(parts: &mut Vec<Extent>, from: u64, to: u64) {
     if from < to {
-        match parts {
-            Some(parts) => parts.push(from, to - from),
-            None => *parts = Some(Parts::one(from, to - from)),
-        }
+        parts.push(Extent { offset: from, len: to - from });
     }
 }
 
@@ -432,35 +397,19 @@ fn unclosed(at: u64, what: &str) -> Error {
 /// Joins the lines of a tag. The library breaks lines at a blank, so a line end becomes a blank. An
 /// empty line is a line end that is part of the tag.
 fn join_lines(text: &[u8]) -> Vec<u8> {
-    if memchr(b'\n', text).is_none() {
-        return text.to_vec();
-    }
     let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        match text[at..] {
-            [b'\n', b'\n', ..] => {
-                out.push(b'\n');
-                at += 2;
-            }
-            [b'\r', b'\n', b'\n', ..] => {
-                out.extend_from_slice(b"\r\n");
-                at += 3;
-            }
-            [b'\r', b'\n', ..] => {
-                out.push(b' ');
-                at += 2;
-            }
-            [b'\n', ..] => {
-                out.push(b' ');
-                at += 1;
-            }
-            [byte, ..] => {
-                out.push(byte);
-                at += 1;
-            }
-            [] => break,
+    let mut rest = text;
+    while let Some(at) = memchr(b'\n', rest) {
+        let (line, next) = (&rest[..at], &rest[at + 1..]);
+        if let Some(next) = next.strip_prefix(b"\n") {
+            out.extend_from_slice(&rest[..=at]);
+            rest = next;
+        } else {
+            out.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+            out.push(b' ');
+            rest = next;
         }
     }
+    out.extend_from_slice(rest);
     out
 }

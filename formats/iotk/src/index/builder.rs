@@ -2,8 +2,9 @@
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
+use spile_core::report::Finding;
 
-use super::{Diagnostic, Element, Index, Markup, Pieces};
+use super::{Element, Index, Markup};
 use crate::event::{Event, Item, declared_qe_syntax};
 use crate::wire::{Control, Tag, Type};
 
@@ -34,40 +35,38 @@ impl<'a> Builder<'a> {
     pub(crate) fn add(&mut self, item: Item) -> Result<()> {
         if let Some(warning) = item.warning {
             let (code, message) = *warning;
-            self.charge(2 * size_of::<Diagnostic>() as u64 + message.len() as u64, item.offset)?;
-            self.warn(code, message, item.offset);
+            self.charge(2 * size_of::<Finding>() as u64 + message.len() as u64, item.offset)?;
+            self.index.report.warn(code, message).at(item.offset);
         }
         self.index.qe_syntax = declared_qe_syntax(&item.event).or(self.index.qe_syntax);
         let range = (item.offset, item.end);
         match item.event {
-            Event::Begin(tag) => {
+            Event::Tag(Control::Begin, tag) => {
                 let id = self.add_element(tag, item.kind, item.attributes, false, range)?;
                 self.open.push(id);
                 Ok(())
             }
-            Event::Empty(tag) => {
+            Event::Tag(Control::Empty, tag) => {
                 self.add_element(tag, None, item.attributes, true, range).map(drop)
             }
-            Event::End(tag) => self.close(&tag, item.offset, item.end),
-            Event::Comment(text) => self.add_markup(Control::Comment, text, item.offset),
-            Event::Instruction(tag) => self.add_instruction(tag, item.offset),
+            Event::Tag(Control::End, tag) => self.close(&tag, item.offset, item.end),
+            Event::Tag(Control::Comment, tag) => {
+                self.add_markup(Control::Comment, tag.into_text(), item.offset)
+            }
+            Event::Tag(Control::Instruction, tag) => self.add_instruction(tag, item.offset),
             Event::Data(data) => {
                 let Some(id) = self.open.last().copied() else {
-                    self.charge(2 * size_of::<Diagnostic>() as u64, item.offset)?;
-                    let message = "data outside of all elements are ignored".to_string();
-                    self.warn("iotk-033", message, item.offset);
+                    self.charge(2 * size_of::<Finding>() as u64, item.offset)?;
+                    let message = "data outside of all elements are ignored";
+                    self.index.report.warn("iotk-033", message).at(item.offset);
                     return Ok(());
                 };
                 let more = if self.index.elements[id].data.is_empty() { DATA } else { PIECE };
-                self.charge(more + 64 * data.parts.count() as u64, item.offset)?;
+                self.charge(more + 64 * data.extents.parts().len() as u64, item.offset)?;
                 self.index.elements[id].data.push(data);
                 Ok(())
             }
         }
-    }
-
-    fn warn(&mut self, code: &'static str, message: String, offset: u64) {
-        self.index.diagnostics.push(Diagnostic { code, message, offset, is_error: false });
     }
 
     fn charge(&mut self, bytes: u64, offset: u64) -> Result<()> {
@@ -139,7 +138,7 @@ impl<'a> Builder<'a> {
             offset,
             end,
             children: Vec::new(),
-            data: Pieces::default(),
+            data: Vec::new(),
             kind,
         });
         Ok(id)

@@ -1,15 +1,16 @@
 //! Values of elements, converted to the type that the caller requests (`iotk_scan_dat` of the
 //! library). All functions return `None` or false for a missing element.
 
-use spile_core::convert::{Number, swap, text_of};
+use spile_core::convert::{Number, part, swap, text_of};
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
+use spile_core::layout::ArrayDesc;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
-use crate::cast::{Cast, components};
+use crate::cast::Cast;
 use crate::event::Form;
 use crate::read::File;
 use crate::scalar::Scalar;
@@ -24,8 +25,7 @@ impl File {
         let in_element = |e: Error| e.in_object(format!("element {path}"));
         let Some(known) = self.data(element)? else { return Ok(false) };
         let known = known.checked().map_err(in_element)?;
-        let (part, parts) = components(known.array.dtype);
-        let found = known.array.shape.count().unwrap_or(0).saturating_mul(parts);
+        let (part, found) = (part(known.array.dtype), count_of(&known.array));
         if found != out.len() as u64 {
             let message = format!("expected {} numbers, found {found}", out.len());
             return Err(in_element(Error::argument(message)));
@@ -64,9 +64,7 @@ impl File {
     pub fn read<T: Number + IntoBytes + Default>(&self, path: &str) -> Result<Option<Vec<T>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let Some(known) = self.data(element)? else { return Ok(None) };
-        let (_, parts) = components(known.array.dtype);
-        let count = known.array.shape.count().unwrap_or(0).saturating_mul(parts);
-        let bytes = count.saturating_mul(T::SIZE as u64);
+        let bytes = count_of(&known.array).saturating_mul(T::SIZE as u64);
         let bytes = self.limits().allow(bytes, "the numbers of an element");
         let in_element = |e: Error| e.in_object(format!("element {path}"));
         let mut out = vec![T::default(); bytes.map_err(in_element)? / T::SIZE];
@@ -101,6 +99,12 @@ impl File {
         let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
         Ok(Some(bytes.chunks(array.dtype().size().max(1)).map(text_of).collect()))
     }
+}
+
+/// Number of reals or integers of an array; a complex number is two.
+fn count_of(array: &ArrayDesc) -> u64 {
+    let parts = array.dtype.size() / part(array.dtype).size().max(1);
+    array.shape.count().unwrap_or(0).saturating_mul(parts as u64)
 }
 
 /// Converts little-endian numbers to native byte order.

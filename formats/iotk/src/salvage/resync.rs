@@ -13,6 +13,7 @@ use crate::event::text::{LONGEST_NAME, begins_tag};
 use crate::event::{Event, Events, Form, Item};
 use crate::index::{Builder, Index};
 use crate::record::Window;
+use crate::wire::Control;
 
 /// The search for a tag stops when the bytes examined exceed this multiple of the length of the
 /// file, and [`SLACK`]. Malicious files have many overlapping candidates.
@@ -216,12 +217,11 @@ fn open_level(
             Err(_) => return Err(reached),
         };
         match item.event {
-            Event::Begin(tag) if inner.len() as u64 >= u64::from(limits.depth) => {
-                drop(tag);
+            Event::Tag(Control::Begin, _) if inner.len() as u64 >= u64::from(limits.depth) => {
                 return Err(item.end);
             }
-            Event::Begin(tag) => inner.push(tag.name().to_vec()),
-            Event::End(tag) => match inner.pop() {
+            Event::Tag(Control::Begin, tag) => inner.push(tag.name().to_vec()),
+            Event::Tag(Control::End, tag) => match inner.pop() {
                 Some(name) if name == tag.name() => {}
                 Some(_) => return Err(item.offset),
                 None => {

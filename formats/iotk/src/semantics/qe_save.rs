@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Folder, Parsed};
+use spile_core::format::{Folder, FolderFormat, OpenOptions, Parsed};
 use spile_core::limits::{Budget, Limits};
 use spile_core::report::Report;
 use spile_core::source::{Part, Source};
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 
+use crate::Iotk;
 use crate::read::File;
 use crate::semantics;
 use crate::to_tree::{COMMENTS, FileTree, to_tree};
@@ -34,33 +35,35 @@ struct Member {
     from: Option<(usize, NodeId)>,
 }
 
-/// Opens `folder`, or returns `None` if it has no `data-file.xml`. Linked files that cannot be read are
-/// reported as warnings.
-pub(crate) fn open(folder: &Folder, limits: &Limits) -> Result<Option<Parsed>> {
-    let main = folder.path().join(MAIN);
-    if !main.is_file() {
-        return Ok(None);
-    }
-    let mut report = Report::default();
-    let mut members = Members::new(folder.path(), limits)?;
-    members.add(&main, None, &mut report).map_err(|e| e.with_path(&main))?;
-    // Copies of the pseudopotentials, which no file links to.
-    for path in folder.with_extension("upf") {
-        members.try_add(&path, None, &mut report)?;
-    }
-    let mut next = 0;
-    while let Some(links) = members.links.get_mut(next).map(std::mem::take) {
-        for (node, path) in links {
-            members.try_add(&path, Some((next, node)), &mut report)?;
+impl FolderFormat for Iotk {
+    /// Opens `folder`, or returns `None` if it has no `data-file.xml`. Linked files that cannot be read are
+    /// reported as warnings.
+    fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>> {
+        let main = folder.path().join(MAIN);
+        if !main.is_file() {
+            return Ok(None);
         }
-        next += 1;
+        let mut report = Report::default();
+        let mut members = Members::new(folder.path(), &options.limits)?;
+        members.add(&main, None, &mut report).map_err(|e| e.with_path(&main))?;
+        // Copies of the pseudopotentials, which no file links to.
+        for path in folder.with_extension("upf") {
+            members.try_add(&path, None, &mut report)?;
+        }
+        let mut next = 0;
+        while let Some(links) = members.links.get_mut(next).map(std::mem::take) {
+            for (node, path) in links {
+                members.try_add(&path, Some((next, node)), &mut report)?;
+            }
+            next += 1;
+        }
+        let members = members.all;
+        let paths: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
+        let source = Source::joined(folder.path(), &paths)?;
+        let tree = join(&members, &source, &options.limits, &mut report)?;
+        let parsed = Parsed::new(source, tree).with_summary(summary(&members));
+        Ok(Some(parsed.with_warnings(report.findings)))
     }
-    let members = members.all;
-    let paths: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
-    let source = Source::joined(folder.path(), &paths)?;
-    let tree = join(&members, &source, limits, &mut report)?;
-    let parsed = Parsed::new(source, tree).with_summary(summary(&members));
-    Ok(Some(parsed.with_warnings(report.findings)))
 }
 
 /// The files found so far.
@@ -133,8 +136,10 @@ impl<'a> Members<'a> {
         }
         let needed = (built.tree.len() as u64).saturating_mul(NODE_BYTES);
         self.budget.charge(needed, "the trees of the linked files")?;
-        for diagnostic in &file.index().diagnostics {
-            diagnostic.report(report).in_object(name.clone());
+        for finding in &file.index().report.findings {
+            let mut finding = finding.clone();
+            finding.in_object(name.clone());
+            report.findings.push(finding);
         }
         let (len, summary) = (file.source().len(), semantics::summary(&file));
         self.all.push(Member { path, name, len, built, summary, from });
@@ -157,7 +162,7 @@ fn join(members: &[Member], source: &Source, limits: &Limits, report: &mut Repor
         let end = source.parts().get(k + 1).map_or(source.len(), Part::start);
         if end - start != member.len {
             let message = "the file changed while it was read";
-            return Err(Error::malformed("iotk-039", message).with_path(&member.path));
+            return Err(Error::malformed("iotk-020", message).with_path(&member.path));
         }
         let link = member.from.and_then(|(file, node)| mappings[file].get(&node).copied());
         let target = match (link, k) {

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use rayon::prelude::*;
 use spile_core::convert::swap;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
@@ -86,38 +85,6 @@ impl<W: Write> Writer<W> {
         )
     }
 
-    /// Writes numbers in memory as text, formatted on all threads.
-    pub(super) fn numbers_in_memory(&mut self, dtype: DType, bytes: &[u8]) -> Result<()> {
-        let (Out::Text(out), Some((scalar, _))) = (&mut self.out, Scalar::of(dtype)) else {
-            return Ok(());
-        };
-        let size = dtype.size();
-        let count = (bytes.len() / size) as u64;
-        if count == 0 {
-            out.write_all(b"\n")?;
-        }
-        let lines = Lines { scalar, size, style: self.style, columns: 1, count, inline: false };
-        let blocks: Vec<&[u8]> = bytes.chunks(BLOCK / size * size).collect();
-        let wave = 2 * rayon::current_num_threads();
-        for (k, blocks) in blocks.chunks(wave).enumerate() {
-            let texts: Vec<Vec<u8>> = blocks
-                .par_iter()
-                .enumerate()
-                .map(|(j, block)| {
-                    let first = (k * wave + j) * (BLOCK / size);
-                    if !dtype.needs_swap(ByteOrder::Little) {
-                        return lines.format(first as u64, block);
-                    }
-                    let mut little = block.to_vec();
-                    swap(&mut little, dtype.word());
-                    lines.format(first as u64, &little)
-                })
-                .collect();
-            texts.iter().try_for_each(|text| out.write_all(text))?;
-        }
-        Ok(())
-    }
-
     /// Writes strings of full length with a Fortran format: `per_line` to a line, not escaped.
     pub(crate) fn fields(&mut self, array: &Array, per_line: u64) -> Result<()> {
         let size = array.dtype().size().max(1);
@@ -159,12 +126,6 @@ impl<W: Write> Writer<W> {
             records.write(&block)?;
         }
         Ok(())
-    }
-
-    /// Writes bytes of a data record unchanged.
-    pub(crate) fn raw_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        let Out::Binary(records) = &mut self.out else { return Ok(()) };
-        records.write(bytes)
     }
 
     pub(crate) fn end_data(&mut self) -> Result<()> {

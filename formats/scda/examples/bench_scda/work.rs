@@ -9,8 +9,9 @@
 //! | `read-varray FILE NUMBER` | reading them | bytes of all elements |
 //! | `write-encoded FILE FIELD SIZE` | writing the elements in FIELD, compressed | stored bytes |
 //! | `read-encoded FILE FIELD SIZE` | reading them | bytes of all elements |
-//! | `format-entries DIGITS NUMBER` | formatting size entries of up to DIGITS digits | bytes of the entries |
-//! | `parse-entries DIGITS NUMBER` | parsing them | bytes of the entries |
+//! | `format-entries DIGITS NUMBER` | formatting size entries of up to DIGITS digits | entries |
+//! | `parse-entries DIGITS NUMBER` | parsing them | entries |
+//! | `make-field FILE NUMBER single\|double` | creating NUMBER elements of 1 KiB to compress | elements |
 //!
 //! Memory is reused and touched before the measurement. Writing ends with the rename of the file. Data
 //! are verified after the measurement.
@@ -19,6 +20,8 @@
 mod protocol;
 
 use std::error::Error;
+use std::f64::consts::TAU;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -26,7 +29,7 @@ use protocol::{Buffer, reply};
 use spile_core::comm::{Comm, gather_numbers};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
-use spile_scda::wire::{Breaks, ENTRY, format_entries, parse_entries};
+use spile_scda::wire::{Breaks, format_entries, parse_entries};
 use spile_scda::{Cursor, Elements, Options, Slots, Writer};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -83,6 +86,9 @@ impl Bench<'_> {
                 self.read_encoded(Path::new(file), Path::new(field), size.parse()?)
             }
             ["format-entries", digits, number] => entries(digits.parse()?, number.parse()?, false),
+            ["make-field", file, number, digits] => {
+                make_field(Path::new(file), number.parse()?, digits == "single")
+            }
             ["parse-entries", digits, number] => entries(digits.parse()?, number.parse()?, true),
             _ => Err("unknown task".into()),
         }
@@ -267,6 +273,22 @@ fn timed(
     Ok(start.elapsed())
 }
 
+/// Writes the elements to compress, 128 doubles each: two crossing waves, one of them damped, with all digits or
+/// rounded to single precision.
+fn make_field(file: &Path, number: u64, single: bool) -> Result<(Duration, u64)> {
+    let start = Instant::now();
+    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
+    for k in 0..128 * number {
+        let (x, y) = ((k % 1280) as f64 / 1280.0, (k / 1280) as f64 / 1000.0);
+        let damped = 0.5 * (TAU * (5.0 * y - 2.0 * x)).cos() * (-x).exp();
+        let value = (TAU * (3.0 * x + y)).sin() + damped;
+        let value = if single { f64::from(value as f32) } else { value };
+        out.write_all(&value.to_le_bytes())?;
+    }
+    out.flush()?;
+    Ok((start.elapsed(), number))
+}
+
 /// Formats or parses entries on the calling thread, through a reused buffer as in the writer. The result is the
 /// median over the buffers, because other programs interrupt some of them.
 fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
@@ -290,7 +312,7 @@ fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
     }
     times.sort();
     let median = times.get(times.len() / 2).ok_or("too few entries")?;
-    Ok((median.mul_f64(number as f64 / ENTRIES as f64), number as u64 * ENTRY))
+    Ok((median.mul_f64(number as f64 / ENTRIES as f64), number as u64))
 }
 
 /// A hash of `k`.

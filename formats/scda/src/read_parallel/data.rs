@@ -6,24 +6,18 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Codec as _;
 
 use super::{Cursor, Share};
-use crate::buffers::Slots;
+use crate::buffers::{ENCODED_AT_ONCE, Slots, split};
 use crate::codec::Convention;
 use crate::wire::{ENTRIES_AT_ONCE, ENTRY, check_entries, parse_entries};
 
 /// Bytes read at once if they are not read directly into the caller's buffer.
 const AT_ONCE: usize = 1 << 20;
 
-/// Maximum bytes of several compressed elements that are read at once.
-const ENCODED_AT_ONCE: u64 = 4 << 20;
-
 impl Cursor<'_> {
     /// Reads this rank's stored sizes and determines where its elements begin.
     pub(super) fn read_share(&mut self, counts: &[u64]) -> Result<()> {
-        let mine = counts[self.comm.rank()];
-        let allowed = self.limits.allow(mine.saturating_mul(8), "the table of element sizes");
-        let mut sizes = Vec::with_capacity(self.agree(allowed)? / 8);
-        let sum = self.add_sizes(counts, |part| sizes.extend_from_slice(part))?;
-        let (before, total) = self.gather_sizes(sum)?;
+        let mut sizes = self.size_table(counts)?;
+        let (before, total) = self.sum_sizes(counts, |part| sizes.extend_from_slice(part))?;
         let counts = counts.to_vec();
         if let Some(open) = &mut self.open {
             open.share = Some(Share { counts, sizes, decoded: None, before, total });
@@ -31,48 +25,49 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Stored bytes of the ranks before this one and of all ranks, without keeping the sizes.
-    pub(super) fn sum_sizes(&self, counts: &[u64]) -> Result<(u64, u64)> {
-        let sum = self.add_sizes(counts, |_| ())?;
-        self.gather_sizes(sum)
+    /// An empty table for the sizes of this rank's elements.
+    fn size_table(&self, counts: &[u64]) -> Result<Vec<u64>> {
+        let bytes = counts[self.comm.rank()].saturating_mul(8);
+        let allowed = self.limits.allow(bytes, "the table of element sizes");
+        Ok(Vec::with_capacity(self.agree(allowed)? / 8))
     }
 
-    /// Sum of this rank's stored sizes; `each` receives them in order.
-    fn add_sizes(&self, counts: &[u64], mut each: impl FnMut(&[u64])) -> Result<u64> {
-        let rank = self.comm.rank();
-        let (table, number) =
-            self.current().map(|open| (open.headers.data.end(), open.headers.data.count))?;
-        let fits = check_entries(number, table, self.file.len());
+    /// Stored bytes of the ranks before this one and of all ranks; `each` receives this rank's sizes in
+    /// order.
+    pub(super) fn sum_sizes(
+        &self,
+        counts: &[u64],
+        mut each: impl FnMut(&[u64]),
+    ) -> Result<(u64, u64)> {
+        let (rank, data) = (self.comm.rank(), &self.current()?.headers.data);
+        let table = data.end();
+        let fits = check_entries(data.count, table, self.file.len());
         fits.map_err(|e| e.with_path(&self.path))?;
         let at = table + counts[..rank].iter().sum::<u64>() * ENTRY;
+        let too_large = || {
+            let message = "the sum of the sizes exceeds the maximum file size";
+            Error::malformed("scda-006", message).at(table)
+        };
+        let add = |sum: u64, size: &u64| sum.checked_add(*size);
         let mut sum = Some(0_u64);
         self.for_entries(at, counts, b'E', |part| {
-            let add = |sum: u64, size: &u64| sum.checked_add(*size);
             sum = sum.and_then(|sum| part.iter().try_fold(sum, add));
             each(part);
         })?;
-        self.agree(sum.filter(|sum| *sum < 1 << 62).ok_or_else(|| too_large(table)))
-    }
-
-    /// Bytes of the ranks before this one and of all ranks, from the sum of each rank.
-    fn gather_sizes(&self, sum: u64) -> Result<(u64, u64)> {
+        let sum = self.agree(sum.filter(|sum| *sum < 1 << 62).ok_or_else(too_large))?;
         let sums = gather_numbers(self.comm, sum)?;
-        let total = sums.iter().try_fold(0_u64, |total, sum| total.checked_add(*sum));
-        let data = &self.current()?.headers.data;
-        let checked = total.ok_or_else(|| too_large(data.end())).and_then(|total| {
+        let total = sums.iter().try_fold(0, add).ok_or_else(too_large).and_then(|total| {
             data.section_end(self.file.len(), total)?;
             Ok(total)
         });
-        let total = checked.map_err(|e| e.with_path(&self.path))?;
-        Ok((sums[..self.comm.rank()].iter().sum(), total))
+        let total = total.map_err(|e| e.with_path(&self.path))?;
+        Ok((sums[..rank].iter().sum(), total))
     }
 
     /// The values of this rank's count entries, the first of which is at `at`. `counts` is the number of
     /// entries of each rank.
     pub(super) fn read_entries(&self, at: u64, counts: &[u64], letter: u8) -> Result<Vec<u64>> {
-        let mine = counts[self.comm.rank()];
-        let allowed = self.limits.allow(mine.saturating_mul(8), "the table of element sizes");
-        let mut values = Vec::with_capacity(self.agree(allowed)? / 8);
+        let mut values = self.size_table(counts)?;
         self.for_entries(at, counts, letter, |part| values.extend_from_slice(part))?;
         Ok(values)
     }
@@ -155,15 +150,16 @@ impl Cursor<'_> {
         let mut at = open.headers.data.data() + share.before;
         let stored = if into.is_some() { &share.sizes[..] } else { &[] };
         let mut slots = into.as_mut().map_or_else(Vec::new, |slots| slots.split(sizes));
-        let batches = batches(stored);
-        let largest = batches.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+        let batches = split(stored.iter().copied(), usize::MAX, ENCODED_AT_ONCE);
+        let largest = batches.iter().map(|batch| batch.bytes).max().unwrap_or(0);
         let allowed = self.limits.allow(largest, "a batch of compressed elements");
         let mut buffer = vec![0; self.agree(allowed)?];
         let rounds = gather_numbers(self.comm, batches.len() as u64)?;
         let (mut stored, mut slots) = (stored, slots.as_mut_slice());
         let mut decoded = Ok(());
         for round in 0..rounds.into_iter().max().unwrap_or(0) as usize {
-            let (number, bytes) = batches.get(round).copied().unwrap_or((0, 0));
+            let batch = batches.get(round);
+            let (number, bytes) = batch.map_or((0, 0), |batch| (batch.number, batch.bytes));
             let mut left = &mut buffer[..bytes as usize];
             self.file.read_at_all(at, left)?;
             let (sizes, more) = stored.split_at(number);
@@ -183,23 +179,4 @@ impl Cursor<'_> {
         }
         self.agree(decoded)
     }
-}
-
-/// Groups elements of these sizes into batches that are read at once: number and bytes of each batch.
-fn batches(sizes: &[u64]) -> Vec<(usize, u64)> {
-    let mut batches: Vec<(usize, u64)> = Vec::new();
-    for size in sizes {
-        match batches.last_mut() {
-            Some((number, bytes)) if *bytes + size <= ENCODED_AT_ONCE => {
-                *number += 1;
-                *bytes += size;
-            }
-            _ => batches.push((1, *size)),
-        }
-    }
-    batches
-}
-
-fn too_large(at: u64) -> Error {
-    Error::malformed("scda-006", "the sum of the sizes exceeds the maximum file size").at(at)
 }

@@ -93,8 +93,7 @@ impl<'c> Checkpoint<'c> {
     /// Writes the elements of a field of any type as bytes in the byte order of the field's type.
     /// `counts` is the number of elements of each rank, `mine` the elements of this rank.
     pub fn elements(&mut self, field: &Field, counts: &[u64], mine: Elements<'_>) -> Result<()> {
-        let total = counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
-        let size = self.begin_field(field, Kind::Array, total)?;
+        let size = self.begin_field(field, Kind::Array, counts)?;
         let written = self.writer.array(field.user(), counts, size, mine, field.compressed);
         written.map_err(|e| e.in_object(field.title()))
     }
@@ -122,8 +121,7 @@ impl<'c> Checkpoint<'c> {
         lengths: &[u64],
         mine: Elements<'_>,
     ) -> Result<()> {
-        let total = counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
-        let item = self.begin_field(field, Kind::Varray, total)?;
+        let item = self.begin_field(field, Kind::Varray, counts)?;
         // The writer fails if a saturated size does not match the data.
         let sizes: Vec<u64> = lengths.iter().map(|length| length.saturating_mul(item)).collect();
         let written = self.writer.varray(field.user(), counts, &sizes, mine, field.compressed);
@@ -131,10 +129,11 @@ impl<'c> Checkpoint<'c> {
     }
 
     /// Writes the description of a field and returns the bytes of an element.
-    fn begin_field(&mut self, field: &Field, kind: Kind, count: u64) -> Result<u64> {
+    fn begin_field(&mut self, field: &Field, kind: Kind, counts: &[u64]) -> Result<u64> {
+        let total = counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
         let checked = || {
             field
-                .array_shape(kind, count, field.bytes()?)
+                .array_shape(kind, total, field.bytes()?)
                 .map_err(|e| Error::argument(e.message()))?;
             if self.names.contains(&field.name) {
                 return Err(Error::argument("a field of this name already exists"));

@@ -139,13 +139,13 @@ impl<'c> Restart<'c> {
     /// Reads this rank's elements of a field in file order. `counts` is the number of elements of each
     /// rank. Fails if type, element shape or version in the file differ from `field`.
     pub fn read<T: Number + IntoBytes>(&mut self, field: &Field, counts: &[u64]) -> Result<Vec<T>> {
-        let buffer = self.find_typed::<T>(field, Kind::Array).and_then(|stored| {
-            let mine = counts.get(self.comm.rank()).copied().unwrap_or(0);
-            let values = self.allocate::<T>(mine.saturating_mul(field.bytes()?))?;
-            Ok((stored.position, stored.field.dtype, values))
+        let prepared = self.open_field(field, counts, Kind::Array, |file, stored| {
+            check_type::<T>(field.dtype)?;
+            let mine = counts.get(file.comm.rank()).copied().unwrap_or(0);
+            let values = file.allocate::<T>(mine.saturating_mul(field.bytes()?))?;
+            Ok((stored.field.dtype, values))
         });
-        let (position, dtype, mut values) = self.agree(field, counts, buffer)?;
-        self.open_section(position)?;
+        let (dtype, mut values) = prepared?;
         let into = Slots::Contiguous(values.as_mut_bytes());
         self.cursor.array_into(counts, Some(into)).map_err(|e| e.in_object(field.title()))?;
         to_native(dtype, values.as_mut_bytes());
@@ -159,11 +159,11 @@ impl<'c> Restart<'c> {
         field: &Field,
         counts: &[u64],
     ) -> Result<(Vec<u64>, Vec<T>)> {
-        let found = self
-            .find_typed::<T>(field, Kind::Varray)
-            .and_then(|stored| Ok((stored.position, stored.field.dtype, field.bytes()?)));
-        let (position, dtype, item) = self.agree(field, counts, found)?;
-        self.open_section(position)?;
+        let prepared = self.open_field(field, counts, Kind::Varray, |_, stored| {
+            check_type::<T>(field.dtype)?;
+            Ok((stored.position, stored.field.dtype, field.bytes()?))
+        });
+        let (position, dtype, item) = prepared?;
         let title = |e: Error| e.in_object(field.title());
         let sizes = self.cursor.sizes(counts).map_err(title)?;
         let buffer = match sizes.iter().find(|size| !size.is_multiple_of(item)) {
@@ -186,9 +186,7 @@ impl<'c> Restart<'c> {
     /// Reads this rank's elements of a field of any type as bytes in the byte order of the file. Arguments
     /// and errors as for [`Restart::read`].
     pub fn elements(&mut self, field: &Field, counts: &[u64]) -> Result<Vec<u8>> {
-        let found = self.find_expected(field, Kind::Array).map(|stored| stored.position);
-        let position = self.agree(field, counts, found)?;
-        self.open_section(position)?;
+        self.open_field(field, counts, Kind::Array, |_, _| Ok(()))?;
         self.cursor.array(counts).map_err(|e| e.in_object(field.title()))
     }
 
@@ -199,17 +197,29 @@ impl<'c> Restart<'c> {
         field: &Field,
         counts: &[u64],
     ) -> Result<(Vec<u64>, Vec<u8>)> {
-        let found = self.find_expected(field, Kind::Varray).map(|stored| stored.position);
-        let position = self.agree(field, counts, found)?;
-        self.open_section(position)?;
+        self.open_field(field, counts, Kind::Varray, |_, _| Ok(()))?;
         let sizes = self.cursor.sizes(counts).map_err(|e| e.in_object(field.title()))?;
         let bytes = self.cursor.varray(counts).map_err(|e| e.in_object(field.title()))?;
         Ok((sizes, bytes))
     }
 
-    fn find_typed<T: Number>(&self, field: &Field, kind: Kind) -> Result<&Stored> {
-        check_type::<T>(field.dtype).map_err(|e| e.in_object(field.title()))?;
-        self.find_expected(field, kind)
+    /// Reads the header of the data section of a field. All ranks agree on the result of `prepare`, which
+    /// is called with the stored field.
+    fn open_field<R>(
+        &mut self,
+        field: &Field,
+        counts: &[u64],
+        kind: Kind,
+        prepare: impl FnOnce(&Self, &Stored) -> Result<R>,
+    ) -> Result<R> {
+        let prepared = self.find_expected(field, kind).and_then(|stored| {
+            let prepared = prepare(self, stored).map_err(|e| e.in_object(field.title()))?;
+            Ok((stored.position, prepared))
+        });
+        let (position, prepared) = self.agree(field, counts, prepared)?;
+        self.cursor.go_to(position);
+        self.cursor.next(true)?;
+        Ok(prepared)
     }
 
     /// The stored field. Fails if it is missing or differs from `field`, or is in another type of section.
@@ -219,16 +229,14 @@ impl<'c> Restart<'c> {
         if stored.kind == kind {
             return Ok(stored);
         }
-        let error = Error::argument(match stored.kind {
-            Kind::Array => "the elements are of equal size",
-            Kind::Varray => "the elements are of different sizes",
-            _ => "the field is not split into elements",
-        });
-        let error = error.in_object(field.title());
+        let error = |message: &str| Error::argument(message).in_object(field.title());
         Err(match stored.kind {
-            Kind::Array => error.hint("read it as a field with elements of equal size"),
-            Kind::Varray => error.hint("read it as a ragged field"),
-            _ => error,
+            Kind::Array => error("the elements are of equal size")
+                .hint("read it as a field with elements of equal size"),
+            Kind::Varray => {
+                error("the elements are of different sizes").hint("read it as a ragged field")
+            }
+            _ => error("the field is not split into elements"),
         })
     }
 
@@ -240,12 +248,6 @@ impl<'c> Restart<'c> {
     fn agree<T>(&self, field: &Field, counts: &[u64], mine: Result<T>) -> Result<T> {
         let mine = mine.map_err(|e| e.with_path(&self.path));
         agree_alike(self.comm, mine, (&field.name, counts))
-    }
-
-    /// Reads the header of the data section at `position`.
-    fn open_section(&mut self, position: u64) -> Result<()> {
-        self.cursor.go_to(position);
-        self.cursor.next(true).map(drop)
     }
 }
 

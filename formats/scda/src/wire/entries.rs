@@ -6,7 +6,6 @@ use rayon::prelude::*;
 use spile_core::error::{Error, Result};
 use spile_core::source::Source;
 
-use super::digits::{put_count, quick_count};
 use super::{Breaks, ENTRY, unpad};
 
 /// Count entries that one thread parses at once.
@@ -20,7 +19,16 @@ pub fn format_entries(letter: u8, values: &[u64], breaks: Breaks, out: &mut Vec<
     out.resize(values.len() * ENTRY as usize, 0);
     for (entry, value) in out.as_chunks_mut::<{ ENTRY as usize }>().0.iter_mut().zip(values) {
         *entry = blank;
-        put_count(entry, *value);
+        // The digits from the right; faster than formatting, and files may contain billions of counts.
+        let (mut digits, mut from, mut rest) = ([0; 20], 20, *value);
+        while rest > 0 || from == 20 {
+            from -= 1;
+            digits[from] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let end = 2 + digits.len() - from;
+        entry[2..end].copy_from_slice(&digits[from..]);
+        entry[end] = b' ';
     }
 }
 
@@ -55,32 +63,6 @@ pub fn count(entry: &[u8], letter: u8, offset: u64) -> Result<(u64, Breaks)> {
     }
 }
 
-/// Adds up sizes. The total of a section must be less than 2^63 bytes.
-struct Sum {
-    table: u64,
-    entries: u64,
-    total: u64,
-}
-
-impl Sum {
-    fn new(table: u64) -> Self {
-        Self { table, entries: 0, total: 0 }
-    }
-
-    /// Adds the size of the next element and returns the bytes before it.
-    fn add(&mut self, size: u64) -> Result<u64> {
-        let before = self.total;
-        let total = before.checked_add(size).filter(|total| *total < 1 << 63);
-        self.total = total.ok_or_else(|| {
-            let at = self.table + self.entries * ENTRY;
-            Error::malformed("scda-006", "the sum of the sizes exceeds the maximum file size")
-                .at(at)
-        })?;
-        self.entries += 1;
-        Ok(before)
-    }
-}
-
 /// Bytes before each of the `number` elements whose size entries begin at `offset`, and the total at
 /// the end. Allocates `8 * (number + 1)` bytes, which the caller has charged; fails before that if
 /// the entries exceed the file.
@@ -95,26 +77,17 @@ pub(crate) fn read_starts(
     let mut starts: Arc<[u64]> = (0..=number as usize).map(|_| 0).collect();
     let Some(values) = Arc::get_mut(&mut starts) else { return Ok(starts) };
     read_entries(source, offset, letter, &mut values[..number as usize])?;
-    let mut sum = Sum::new(offset);
-    for value in values.iter_mut().take(number as usize) {
-        *value = sum.add(*value)?;
+    let mut total = 0_u64;
+    for (k, value) in values.iter_mut().enumerate() {
+        let sum = total.checked_add(*value).filter(|sum| *sum < 1 << 63);
+        let sum = sum.ok_or_else(|| {
+            let message = "the sum of the sizes exceeds the maximum file size";
+            Error::malformed("scda-006", message).at(offset + k as u64 * ENTRY)
+        })?;
+        // The last value is 0 and becomes the total.
+        *value = std::mem::replace(&mut total, sum);
     }
-    values[number as usize] = sum.total;
     Ok(starts)
-}
-
-/// Sum of `number` size entries at `offset`, in constant memory.
-pub(crate) fn sum_sizes(source: &Source, offset: u64, number: u64, letter: u8) -> Result<u64> {
-    check_entries(number, offset, source.len())?;
-    let mut values = vec![0; number.min(16 * ENTRIES_AT_ONCE as u64) as usize];
-    let (mut sum, mut done) = (Sum::new(offset), 0);
-    while done < number {
-        let part = (number - done).min(values.len() as u64) as usize;
-        read_entries(source, offset + done * ENTRY, letter, &mut values[..part])?;
-        values[..part].iter().try_for_each(|size| sum.add(*size).map(drop))?;
-        done += part as u64;
-    }
-    Ok(sum.total)
 }
 
 /// Fills `values` from the count entries at `offset`, on all threads.
@@ -139,6 +112,17 @@ pub(crate) fn check_entries(number: u64, offset: u64, file_len: u64) -> Result<(
     let found = file_len.saturating_sub(offset) / ENTRY;
     let message = format!("unexpected end of file: expected {number} size entries, found {found}");
     Err(Error::truncated("scda-007", message).at(offset))
+}
+
+/// Value of a well-formed count entry of up to 15 digits, as from [`count`] but faster; `None` for any
+/// other entry.
+fn quick_count(entry: &[u8; ENTRY as usize], letter: u8) -> Option<u64> {
+    const PADDING: [u8; 28] = *b" ---------------------------";
+    let digits = entry[2..17].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let value = entry[2..2 + digits].iter().fold(0, |v, d| v * 10 + u64::from(d - b'0'));
+    let plain = digits == 1 || (digits > 1 && entry[2] != b'0');
+    let padded = entry[2 + digits..30] == PADDING[..28 - digits];
+    (plain && padded && entry[..2] == [letter, b' ']).then_some(value)
 }
 
 /// Parses the count entries in `bytes`, which begin at `offset` of the file, into `values`.
@@ -172,6 +156,53 @@ mod tests {
         }
         for large in ["9223372036854775808", "99999999999999999999999999"] {
             assert_eq!(entry(large).unwrap_err().code(), "scda-006", "{large}");
+        }
+    }
+
+    /// A correctly padded count entry with arbitrary digits.
+    fn entry(digits: &[u8], breaks: Breaks) -> [u8; ENTRY as usize] {
+        let mut bytes = b"E ".to_vec();
+        bytes.extend(pad(digits, 30, breaks));
+        bytes.try_into().unwrap()
+    }
+
+    #[test]
+    fn entries_of_all_lengths_are_formatted_and_parsed() {
+        let mut values: Vec<u64> = (0..1000).collect();
+        for power in (0..19).map(|k| 10_u64.pow(k)) {
+            let some = 123_456_789_987_654_321 % power;
+            values.extend([power - 1, power, power + 1, 9 * power, some]);
+        }
+        values.push((1 << 63) - 1);
+        for breaks in [Breaks::Unix, Breaks::Mime] {
+            let mut bytes = vec![b'?'; 100];
+            format_entries(b'E', &values, breaks, &mut bytes);
+            let entries = bytes.as_chunks::<{ ENTRY as usize }>().0;
+            for (found, value) in entries.iter().zip(&values) {
+                assert_eq!(*found, entry(value.to_string().as_bytes(), breaks), "{value}");
+                let quick = quick_count(found, b'E');
+                assert_eq!(quick, Some(*value).filter(|v| *v < 10_u64.pow(15)), "{value}");
+            }
+            let mut back = vec![0; values.len()];
+            parse_entries(&bytes, b'E', 0, &mut back).unwrap();
+            assert_eq!(back, values);
+        }
+    }
+
+    #[test]
+    fn the_fast_parser_agrees_with_the_strict_one() {
+        let numbers = ["", "0", "7", "42", "1234567", "12345678", "123456789", "123456789012345"];
+        for digits in numbers {
+            let good = entry(digits.as_bytes(), Breaks::Mime);
+            for at in 0..good.len() {
+                for byte in 0..=255 {
+                    let mut bytes = good;
+                    bytes[at] = byte;
+                    let strict = count(&bytes, b'E', 0).ok().map(|(value, _)| value);
+                    let expected = strict.filter(|value| *value < 10_u64.pow(15));
+                    assert_eq!(quick_count(&bytes, b'E'), expected, "{}", bytes.escape_ascii());
+                }
+            }
         }
     }
 }

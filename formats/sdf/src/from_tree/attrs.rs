@@ -1,4 +1,4 @@
-//! Values of attributes in the types of the metadata. A missing attribute or one of another type is zero
+//! Values of attributes in the types of block metadata. A missing attribute or one of another type is zero
 //! or empty.
 
 use spile_core::tree::{Attrs, Value};

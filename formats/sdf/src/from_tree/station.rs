@@ -75,9 +75,8 @@ impl<'a> TreeWriter<'a> {
             return Err(unsupported("station variables of different lengths"));
         }
         let meta = Meta::Station(Box::new(station));
-        let header = self.block_header(node, BlockType::Station, DataType::Other, &meta);
-        let length = rows.saturating_mul(width);
-        let extent = self.reserve(Some(id), header, &meta, length, None)?;
+        let (types, length) = ((BlockType::Station, DataType::Other), rows.saturating_mul(width));
+        let extent = self.write_block(id, types, &meta, length, None)?;
         if self.is_planned() {
             return Ok(());
         }

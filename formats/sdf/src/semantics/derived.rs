@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spile_core::computed::{Computed, Function, store_f64};
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Coord, Extent, Extents, Layout};
+use spile_core::layout::{ArrayDesc, Coord, Extent, Layout};
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
 use spile_core::semantics::{Centring, Role, Semantics};
@@ -16,7 +16,7 @@ use spile_core::tree::{Attrs, NodeId, Tree};
 use spile_core::wire::ByteOrder;
 use spile_interchange::midpoints::{self, DERIVED, midpoints};
 
-use crate::index::Block;
+use crate::block::{Block, stored};
 use crate::to_tree::Builder;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::Meta;
@@ -83,37 +83,59 @@ fn add_faces(tree: &mut Tree, nodes: NodeId) -> Result<()> {
         midpoints::beside(tree, nodes, "face", "upper faces of the cells", |desc, shape| {
             let size = desc.dtype.size() as u64;
             let Extent { offset, len } = extent(desc)?;
-            let extents = Extents::one(offset.checked_add(size)?, len.checked_sub(size)?);
-            let layout = Layout::Plain { extents, order: Order::F };
-            Some(ArrayDesc::new(desc.dtype, shape, layout))
+            let (offset, len) = (offset.checked_add(size)?, len.checked_sub(size)?);
+            Some(stored(desc.dtype, shape, Extent { offset, len }))
         });
     faces.map(drop)
 }
 
 /// The extent of an array stored in a single extent; `None` for other arrays.
 pub(crate) fn extent(desc: &ArrayDesc) -> Option<Extent> {
-    match &desc.layout {
-        Layout::Plain { extents, .. } => match *extents.parts() {
-            [one] => Some(one),
-            _ => None,
-        },
-        _ => None,
-    }
+    let Layout::Plain { extents, .. } = &desc.layout else { return None };
+    if let [one] = *extents.parts() { Some(one) } else { None }
 }
 
 fn is_real(dtype: DType) -> bool {
     dtype.kind() == Kind::Float && matches!(dtype.size(), 4 | 8)
 }
 
-/// An array of `piece` elements at a time computed from `inputs`.
+/// A function given as two closures.
+struct Closures<M, C> {
+    name: &'static str,
+    memory: M,
+    compute: C,
+}
+
+impl<M, C> Function for Closures<M, C>
+where
+    M: Fn(u64) -> u64 + Send + Sync,
+    C: Fn(&[Array], u64, &mut [u8]) -> Result<()> + Send + Sync,
+{
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn memory(&self, count: u64) -> u64 {
+        (self.memory)(count)
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        (self.compute)(inputs, first, out)
+    }
+}
+
+/// An array computed from `inputs`, `piece` elements at a time. `memory` and `compute` are the methods
+/// of a [`Function`].
 pub(super) fn computed(
-    dtype: DType,
-    shape: Shape,
-    inputs: Vec<ArrayDesc>,
-    function: impl Function + 'static,
+    name: &'static str,
+    (dtype, shape): (DType, Shape),
     (piece, order): (u64, Order),
+    inputs: Vec<ArrayDesc>,
+    memory: impl Fn(u64) -> u64 + Send + Sync + 'static,
+    compute: impl Fn(&[Array], u64, &mut [u8]) -> Result<()> + Send + Sync + 'static,
 ) -> ArrayDesc {
-    let computed = Computed { inputs, function: Arc::new(function), piece, order };
+    let function = Arc::new(Closures { name, memory, compute });
+    let computed = Computed { inputs, function, piece, order };
     let dtype = dtype.with_order(ByteOrder::Little);
     ArrayDesc::new(dtype, shape, Layout::Computed(Arc::new(computed)))
 }
@@ -148,10 +170,29 @@ fn add_centred(tree: &mut Tree, field: NodeId, along: &[bool], axes: &[NodeId]) 
         return Ok(());
     }
     let shape: Vec<u64> = lengths.iter().zip(along).map(|(n, on)| n - u64::from(*on)).collect();
-    let average = Average { lengths: lengths.to_vec(), along: along.to_vec() };
-    let piece = planes(average.plane(true));
-    let input = vec![unscaled(&desc)];
-    let mut new = computed(desc.dtype, Shape::new(shape), input, average, (piece, Order::F));
+    let (last, inner) = along.split_last().map_or((false, along), |(last, inner)| (*last, inner));
+    // Number of elements of a plane of the last direction, of the field and of the averages.
+    let stored: u64 = lengths.iter().zip(inner).map(|(n, _)| n).product();
+    let plane: u64 = lengths.iter().zip(inner).map(|(n, on)| n - u64::from(*on)).product();
+    let memory =
+        move |count: u64| (count / plane.max(1) + 1).saturating_mul(stored).saturating_mul(16);
+    let (all, directions) = (lengths.to_vec(), along.to_vec());
+    let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
+        let [field] = inputs else { return Err(no_input()) };
+        let count = (out.len() / field.dtype().size()) as u64 / plane.max(1);
+        let first = first / plane.max(1);
+        // One more plane if the last direction is averaged.
+        let count = count + u64::from(last);
+        let part = Selection(vec![Slice::Rest, Slice::range(first, first + count)]);
+        let mut lengths = all.clone();
+        lengths.pop();
+        lengths.push(count);
+        let values = field.read_f64(&part, Axes::Order(Order::F))?;
+        store_f64(field.dtype(), &averages(values, &lengths, &directions), out)
+    };
+    let types = (desc.dtype, Shape::new(shape));
+    let (piece, input) = ((planes(plane), Order::F), vec![unscaled(&desc)]);
+    let mut new = computed("averages at cell centres", types, piece, input, memory, compute);
     new.semantics_mut().clone_from(desc.semantics());
     new.semantics_mut().centring = Some(Centring::Cell);
     (new.dims, new.coords, new.map) = (desc.dims, desc.coords, desc.map);
@@ -162,56 +203,21 @@ fn add_centred(tree: &mut Tree, field: NodeId, along: &[bool], axes: &[NodeId]) 
     tree.set_attrs(id, derived_attrs("averaged to cell centres", &node.attrs, &["units", "mesh"]))
 }
 
-/// Averages of neighbours along some directions.
-struct Average {
-    /// Lengths of the field.
-    lengths: Vec<u64>,
-    along: Vec<bool>,
-}
-
-impl Average {
-    /// Number of elements of a plane of the last direction, of the field or of the averages.
-    fn plane(&self, averaged: bool) -> u64 {
-        let inner = self.lengths.len().saturating_sub(1);
-        let lengths = self.lengths[..inner].iter().zip(&self.along);
-        lengths.map(|(n, on)| n - u64::from(*on && averaged)).product()
-    }
-}
-
-impl Function for Average {
-    fn name(&self) -> &'static str {
-        "averages at cell centres"
-    }
-
-    fn memory(&self, count: u64) -> u64 {
-        let planes = count / self.plane(true).max(1) + 1;
-        planes.saturating_mul(self.plane(false)).saturating_mul(16)
-    }
-
-    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        let [field] = inputs else { return Err(no_input()) };
-        let plane = self.plane(true).max(1);
-        let count = (out.len() / field.dtype().size()) as u64 / plane;
-        let first = first / plane;
-        // One more plane if the last direction is averaged.
-        let last = u64::from(self.along.last() == Some(&true));
-        let part = Selection(vec![Slice::Rest, Slice::range(first, first + count + last)]);
-        let mut values = field.read_f64(&part, Axes::Order(Order::F))?;
-        let mut inner = 1_usize;
-        for (axis, on) in self.along.iter().enumerate() {
-            let all = if axis + 1 < self.along.len() { self.lengths[axis] } else { count + last };
-            let length = all as usize;
-            if *on {
-                let pairs = |plane: &[f64]| -> Vec<f64> {
-                    let next = plane.get(inner..).unwrap_or(&[]);
-                    plane.iter().zip(next).map(|(a, b)| 0.5 * (a + b)).collect()
-                };
-                values = values.chunks((inner * length).max(1)).flat_map(pairs).collect();
-            }
-            inner *= length.saturating_sub(usize::from(*on));
+/// Averages of neighbours in the directions `along` of an array, first index fastest.
+fn averages(mut values: Vec<f64>, lengths: &[u64], along: &[bool]) -> Vec<f64> {
+    let mut inner = 1_usize;
+    for (length, on) in lengths.iter().zip(along) {
+        let length = *length as usize;
+        if *on {
+            let pairs = |plane: &[f64]| -> Vec<f64> {
+                let next = plane.get(inner..).unwrap_or(&[]);
+                plane.iter().zip(next).map(|(a, b)| 0.5 * (a + b)).collect()
+            };
+            values = values.chunks((inner * length).max(1)).flat_map(pairs).collect();
         }
-        store_f64(field.dtype(), &values, out)
+        inner *= length.saturating_sub(usize::from(*on));
     }
+    values
 }
 
 /// A function gets the inputs of its array.
@@ -236,7 +242,14 @@ fn add_ranks(tree: &mut Tree, split: NodeId, dims: &[u64], axes: &[NodeId]) -> R
     if ranks.is_none() || desc.dtype.kind() != Kind::Int || axes.len() != dims.len() {
         return Ok(());
     }
-    let mut map = computed(DType::I32, shape, Vec::new(), Ranks, (PIECE, Order::F));
+    let number = |_: &[Array], first: u64, out: &mut [u8]| {
+        for (element, rank) in out.chunks_exact_mut(4).zip(first as i32..) {
+            element.copy_from_slice(&rank.to_le_bytes());
+        }
+        Ok(())
+    };
+    let types = (DType::I32, shape);
+    let mut map = computed("ranks", types, (PIECE, Order::F), Vec::new(), |_| 0, number);
     let grid = tree.add_group(node.parent, &format!("{}_grid", node.name))?;
     let boundaries = "boundaries of the subdomains";
     tree.set_attrs(grid, derived_attrs(boundaries, &Attrs::new(), &[]))?;
@@ -247,16 +260,19 @@ fn add_ranks(tree: &mut Tree, split: NodeId, dims: &[u64], axes: &[NodeId]) -> R
     for (direction, (axis, count)) in axes.iter().zip(dims).enumerate() {
         let axis = tree.node(*axis).clone();
         let len = count * desc.dtype.size() as u64;
-        let layout = Layout::Plain { extents: Extents::one(start, len), order: Order::F };
-        let indices = ArrayDesc::new(desc.dtype, Shape::new([*count]), layout);
+        let indices = stored(desc.dtype, Shape::new([*count]), Extent { offset: start, len });
         start = start.saturating_add(len);
         let Some(nodes) = axis.array.filter(|a| is_real(a.dtype)) else { continue };
         map.dims[direction].clone_from(&axis.name);
         for (centres, length) in [(false, count + 2), (true, count + 1)] {
             let inputs = vec![indices.clone(), unscaled(&nodes)];
-            let shape = Shape::new([length]);
-            let all = (length, Order::F);
-            let mut points = computed(nodes.dtype, shape, inputs, Boundaries { centres }, all);
+            let (types, all) = ((nodes.dtype, Shape::new([length])), (length, Order::F));
+            let memory = |count: u64| count.saturating_mul(24);
+            let compute = move |inputs: &[Array], _: u64, out: &mut [u8]| {
+                store_boundaries(inputs, centres, out)
+            };
+            let name = "boundaries of subdomains";
+            let mut points = computed(name, types, all, inputs, memory, compute);
             points.semantics_mut().role = Role::Mesh;
             (points.dims, points.map) = (vec![axis.name.clone()], nodes.map);
             let name = if centres { format!("{}_mid", axis.name) } else { axis.name.clone() };
@@ -272,62 +288,28 @@ fn add_ranks(tree: &mut Tree, split: NodeId, dims: &[u64], axes: &[NodeId]) -> R
     tree.set_attrs(id, derived_attrs("rank of each subdomain", &Attrs::new(), &[]))
 }
 
-/// The number of each element.
-struct Ranks;
-
-impl Function for Ranks {
-    fn name(&self) -> &'static str {
-        "ranks"
+/// Stores the coordinates of the boundaries of subdomains, including both ends of the grid, or the
+/// centres between them.
+fn store_boundaries(inputs: &[Array], centres: bool, out: &mut [u8]) -> Result<()> {
+    let [indices, axis] = inputs else { return Err(no_input()) };
+    let all = Selection::all();
+    let indices = indices.read_f64(&all, Axes::Stored)?;
+    let nodes = axis.read_f64(&all, Axes::Stored)?;
+    let node = |index: &f64| {
+        let found = nodes.get(*index as usize).filter(|_| *index >= 0.0).copied();
+        found.ok_or_else(|| {
+            let count = nodes.len();
+            let message = format!("boundary at node {index}, but the mesh has {count} nodes");
+            Error::malformed("sdf-019", message)
+        })
+    };
+    let last = nodes.len().saturating_sub(1) as f64;
+    let ends = [0.0].iter().chain(&indices).chain([&last]).map(node);
+    let mut points = ends.collect::<Result<Vec<f64>>>()?;
+    if centres {
+        points = points.windows(2).map(|w| 0.5 * (w[0] + w[1])).collect();
     }
-
-    fn memory(&self, _: u64) -> u64 {
-        0
-    }
-
-    fn compute(&self, _: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        for (element, rank) in out.chunks_exact_mut(4).zip(first as i32..) {
-            element.copy_from_slice(&rank.to_le_bytes());
-        }
-        Ok(())
-    }
-}
-
-/// Coordinates of the boundaries of subdomains, including both ends of the grid, or the centres
-/// between them.
-struct Boundaries {
-    centres: bool,
-}
-
-impl Function for Boundaries {
-    fn name(&self) -> &'static str {
-        "boundaries of subdomains"
-    }
-
-    fn memory(&self, count: u64) -> u64 {
-        count.saturating_mul(24)
-    }
-
-    fn compute(&self, inputs: &[Array], _: u64, out: &mut [u8]) -> Result<()> {
-        let [indices, axis] = inputs else { return Err(no_input()) };
-        let all = Selection::all();
-        let indices = indices.read_f64(&all, Axes::Stored)?;
-        let nodes = axis.read_f64(&all, Axes::Stored)?;
-        let node = |index: &f64| {
-            let found = nodes.get(*index as usize).filter(|_| *index >= 0.0).copied();
-            found.ok_or_else(|| {
-                let message =
-                    format!("boundary at node {index}, but the mesh has {} nodes", nodes.len());
-                Error::malformed("sdf-016", message)
-            })
-        };
-        let last = nodes.len().saturating_sub(1) as f64;
-        let ends = [0.0].iter().chain(&indices).chain([&last]).map(node);
-        let mut points = ends.collect::<Result<Vec<f64>>>()?;
-        if self.centres {
-            points = points.windows(2).map(|w| 0.5 * (w[0] + w[1])).collect();
-        }
-        store_f64(axis.dtype(), &points, out)
-    }
+    store_f64(axis.dtype(), &points, out)
 }
 
 /// Adds `NAME_cartesian` beside `mesh`, a group with X, Y and Z of its nodes. Cylindrical coordinates
@@ -350,9 +332,12 @@ fn add_cartesian(tree: &mut Tree, mesh: NodeId, spherical: bool, axes: &[NodeId]
     tree.set_attrs(group, derived_attrs(description, &Attrs::new(), &[]))?;
     for (direction, name) in ["X", "Y", "Z"].into_iter().enumerate() {
         let inputs = vec![radius.clone(), angle.clone(), last.clone()];
-        let function = Cartesian { plane: plane.max(1), spherical, direction };
-        let piece = (planes(plane), Order::F);
-        let mut desc = computed(dtype, shape.clone(), inputs, function, piece)
+        let memory = move |count: u64| count.saturating_add(plane.max(1)).saturating_mul(24);
+        let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
+            store_cartesian(inputs, spherical, direction, first / plane.max(1), out)
+        };
+        let (types, piece) = ((dtype, shape.clone()), (planes(plane), Order::F));
+        let mut desc = computed("Cartesian coordinates", types, piece, inputs, memory, compute)
             .with_semantics(Semantics::role(Role::Mesh));
         desc.dims = [radius, angle, last].iter().flat_map(|axis| axis.dims.clone()).collect();
         let id = tree.add_array(group, name, desc)?;
@@ -361,46 +346,36 @@ fn add_cartesian(tree: &mut Tree, mesh: NodeId, spherical: bool, axes: &[NodeId]
     Ok(())
 }
 
-/// One Cartesian coordinate of the nodes of planes with the same last coordinate.
-struct Cartesian {
-    /// Number of nodes of a plane.
-    plane: u64,
+/// Stores one Cartesian coordinate of the nodes of planes with the same last coordinate, from plane
+/// `first` on.
+fn store_cartesian(
+    inputs: &[Array],
     spherical: bool,
     direction: usize,
-}
-
-impl Function for Cartesian {
-    fn name(&self) -> &'static str {
-        "Cartesian coordinates"
-    }
-
-    fn memory(&self, count: u64) -> u64 {
-        count.saturating_add(self.plane).saturating_mul(24)
-    }
-
-    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        let [radius, angle, last] = inputs else { return Err(no_input()) };
-        let all = Selection::all();
-        let r = radius.read_f64(&all, Axes::Stored)?;
-        let theta = angle.read_f64(&all, Axes::Stored)?;
-        let count = (out.len() / radius.dtype().size()) as u64;
-        let first = first / self.plane;
-        let part = Slice::range(first, first + count / self.plane);
-        let mut values = Vec::with_capacity(count as usize);
-        for last in last.read_f64(&Selection(vec![part]), Axes::Stored)? {
-            for theta in &theta {
-                let (sin, cos) = theta.sin_cos();
-                let factor = match (self.spherical, self.direction) {
-                    (false, 0) | (true, 2) => cos,
-                    (false, 1) => sin,
-                    (true, 0) => sin * last.cos(),
-                    (true, _) => sin * last.sin(),
-                    (false, _) => 0.0,
-                };
-                let height = !self.spherical && self.direction == 2;
-                values.extend(r.iter().map(|r| if height { last } else { r * factor }));
-            }
+    first: u64,
+    out: &mut [u8],
+) -> Result<()> {
+    let [radius, angle, last] = inputs else { return Err(no_input()) };
+    let all = Selection::all();
+    let r = radius.read_f64(&all, Axes::Stored)?;
+    let theta = angle.read_f64(&all, Axes::Stored)?;
+    let count = out.len() / radius.dtype().size();
+    let planes = count / (r.len() * theta.len()).max(1);
+    let part = Slice::range(first, first + planes as u64);
+    let mut values = Vec::with_capacity(count);
+    for last in last.read_f64(&Selection(vec![part]), Axes::Stored)? {
+        for theta in &theta {
+            let (sin, cos) = theta.sin_cos();
+            let factor = match (spherical, direction) {
+                (false, 0) | (true, 2) => cos,
+                (false, 1) => sin,
+                (true, 0) => sin * last.cos(),
+                (true, _) => sin * last.sin(),
+                (false, _) => 0.0,
+            };
+            let height = !spherical && direction == 2;
+            values.extend(r.iter().map(|r| if height { last } else { r * factor }));
         }
-        store_f64(radius.dtype(), &values, out)
     }
+    store_f64(radius.dtype(), &values, out)
 }

@@ -1,15 +1,14 @@
 //! Surfaces of a grid and of the obstacles in it, with the values of fields on them, named `boundary`
-//! and `obmsh` as in the SDF C library. Faces are found when the file is opened; vertices, corners and
-//! field values are computed when they are read.
+//! and `obmsh` as in the SDF C library. Faces are found when the file is opened; vertices and field
+//! values are computed when they are read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use spile_core::Dataset;
-use spile_core::computed::Function;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Hint, Result};
-use spile_core::layout::{ArrayDesc, Extents, Layout};
+use spile_core::layout::{ArrayDesc, Extent, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::report::Report;
@@ -20,7 +19,7 @@ use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, Tree};
 
 use super::derived::{PIECE, computed, derived_attrs, extent, no_input};
-use crate::index::Block;
+use crate::block::{Block, stored};
 use crate::to_tree::Builder;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Meta, PlainVariable};
@@ -28,24 +27,22 @@ use crate::wire::meta::{Meta, PlainVariable};
 /// Path of the group of all surfaces.
 const GROUP: &str = "Surface Values";
 
-/// Memory per face during construction, in bytes: corner, cell, and up to four vertices.
+/// Memory per face during construction, in bytes: corners, cell, and up to four vertices.
 const FACE: u64 = 128;
+
+/// The two directions of a face, by the direction of its normal.
+const TANGENTS: [(usize, usize); 3] = [(1, 2), (0, 2), (0, 1)];
 
 /// Maximum number of elements that are read but not used between two elements of a field.
 const GAP: u64 = 512;
-
-/// A cell-centred field on the grid: its array and the identifier of its block.
-struct Field {
-    node: NodeId,
-    id: String,
-}
 
 /// The grid whose surfaces are computed.
 struct Grid {
     /// Number of cells along each direction, at least 1.
     cells: Vec<u64>,
     axes: Vec<NodeId>,
-    fields: Vec<Field>,
+    /// Cell-centred fields.
+    fields: Vec<NodeId>,
 }
 
 /// Adds the surfaces of one grid: that of the first obstacles, otherwise that of the first
@@ -98,7 +95,7 @@ pub(crate) fn add(builder: &mut Builder<'_>, source: &Source) -> Result<()> {
         let added = surfaces.obstacle_numbers(node).and_then(|numbers| {
             let all = surfaces.obstacle_faces(&numbers, names.len())?;
             for (name, faces) in names.iter().zip(all) {
-                surfaces.add_surface(name, &format!("obmsh{name}"), faces)?;
+                surfaces.add_surface(name, &format!("obmsh{name}"), &faces)?;
             }
             solid.get_or_insert(numbers);
             Ok(())
@@ -106,7 +103,7 @@ pub(crate) fn add(builder: &mut Builder<'_>, source: &Source) -> Result<()> {
         skip_over_limit(report, added, &blocks[*k].header.id)?;
     }
     let faces = surfaces.outer_faces(solid.as_deref());
-    let added = faces.and_then(|faces| surfaces.add_surface("boundary", "boundary", faces));
+    let added = faces.and_then(|faces| surfaces.add_surface("boundary", "boundary", &faces));
     skip_over_limit(report, added, "boundary")
 }
 
@@ -146,36 +143,19 @@ impl Builder<'_> {
             let desc = self.tree.node(node).array.as_ref()?;
             let complete = extent(desc).is_some() && desc.shape.lengths() == v.dims;
             let fits = own_mesh == mesh && v.dims == *dims && complete;
-            (fits && obstacles.iter().all(|(obstacle, _)| *obstacle != k))
-                .then(|| Field { node, id: self.blocks[k].header.id.clone() })
+            (fits && obstacles.iter().all(|(obstacle, _)| *obstacle != k)).then_some(node)
         };
         let fields = self.order.iter().filter_map(|k| field(*k)).collect();
         Some(Grid { cells: dims.clone(), axes: axes.clone(), fields })
     }
 }
 
-/// Four-sided faces, those with the same normal together.
-#[derive(Default)]
-struct Faces {
-    /// Node index of the first corner of each face.
-    corners: Vec<u64>,
-    /// Index of the adjacent cell of each face.
-    cells: Vec<u64>,
-    /// Number of faces normal to each direction.
-    normals: [usize; 3],
-    /// Strides of the node index along each direction.
-    strides: [u64; 3],
-}
-
-impl Faces {
-    /// Node indices of the corners of face `k`, in order around it.
-    fn corners(&self, k: usize) -> [u64; 4] {
-        let [x, y, _] = self.normals;
-        let direction = if k < x { 0 } else { 1 + usize::from(k >= x + y) };
-        let (a, b) = tangents(direction);
-        let (first, a, b) = (self.corners[k], self.strides[a], self.strides[b]);
-        [first, first + a, first + a + b, first + b]
-    }
+/// A four-sided face.
+struct Face {
+    /// Node indices of the corners, in order around it.
+    corners: [u64; 4],
+    /// Index of the adjacent cell.
+    cell: u64,
 }
 
 /// Computes surfaces and adds them to the tree.
@@ -200,11 +180,11 @@ impl Surfaces<'_> {
                 let name = format!("boundary_{letter}_{end}");
                 let group = self.add_group(&name, &name)?;
                 for field in &self.grid.fields {
-                    let own = self.tree.node(field.node).array.as_ref();
+                    let own = self.tree.node(*field).array.as_ref();
                     let Some(desc) = own.and_then(|own| layer(own, direction, at)) else {
                         continue;
                     };
-                    self.add_field(group, &name, field, desc, "outer layer of cells")?;
+                    self.add_field(group, &name, *field, desc, "outer layer of cells")?;
                 }
             }
         }
@@ -223,15 +203,15 @@ impl Surfaces<'_> {
         &mut self,
         group: NodeId,
         surface: &str,
-        field: &Field,
+        field: NodeId,
         desc: ArrayDesc,
         description: &str,
     ) -> Result<()> {
-        let (group, own) = (self.tree.node(group).path.clone(), self.tree.node(field.node).clone());
+        let (group, own) = (self.tree.node(group).path.clone(), self.tree.node(field).clone());
         let (parent, name) = own.path.rsplit_once('/').unwrap_or(("", &own.path));
         let parent = self.tree.node_at(&format!("{group}/{parent}"))?;
         let id = self.tree.add_array(parent, name, desc)?;
-        self.tree.node_mut(id).id = Some(format!("{surface}/{}", field.id));
+        self.tree.node_mut(id).id = Some(format!("{surface}/{}", own.id.unwrap_or_default()));
         self.tree.set_attrs(id, derived_attrs(description, &own.attrs, &["units", "mesh"]))
     }
 
@@ -239,35 +219,36 @@ impl Surfaces<'_> {
     fn obstacle_numbers(&self, obstacle: NodeId) -> Result<Vec<f64>> {
         let desc = self.tree.node(obstacle).array.as_ref();
         let desc =
-            desc.ok_or_else(|| Error::malformed("sdf-015", "obstacle block without data"))?;
+            desc.ok_or_else(|| Error::malformed("sdf-018", "obstacle block without data"))?;
         let dataset = Dataset::new(self.source.clone(), Tree::new(self.limits));
         dataset.open_array(desc)?.read_f64(&Selection::all(), Axes::Order(Order::F))
     }
 
-    /// Adds the face normal to `direction` whose first corner is node `corner`.
+    /// Adds the face normal to `direction` whose first corner is node `at`, with `(ka, kb)` in the other
+    /// directions.
     fn push(
         &mut self,
-        faces: &mut Faces,
-        direction: usize,
-        corner: [u64; 3],
+        faces: &mut Vec<Face>,
+        (direction, at, ka, kb): (usize, u64, u64, u64),
         cell: u64,
     ) -> Result<()> {
         let left = self.faces_left.checked_sub(1);
         self.faces_left = left.ok_or_else(|| Error::limit("faces exceed the memory limit"))?;
-        faces.corners.push(corner.iter().zip(self.strides).map(|(at, stride)| at * stride).sum());
-        faces.cells.push(cell);
-        faces.normals[direction] += 1;
+        let (a, b) = TANGENTS[direction];
+        let (normal, a, b) = (self.strides[direction], self.strides[a], self.strides[b]);
+        let first = at * normal + ka * a + kb * b;
+        faces.push(Face { corners: [first, first + a, first + a + b, first + b], cell });
         Ok(())
     }
 
     /// Faces between each of `count` obstacles and free cells; the adjacent cell is the free one. An
     /// obstacle has no face at the end of the grid.
-    fn obstacle_faces(&mut self, numbers: &[f64], count: usize) -> Result<Vec<Faces>> {
-        let mut all: Vec<Faces> = (0..count).map(|_| Faces::default()).collect();
+    fn obstacle_faces(&mut self, numbers: &[f64], count: usize) -> Result<Vec<Vec<Face>>> {
+        let mut all: Vec<Vec<Face>> = (0..count).map(|_| Vec::new()).collect();
         let cells = self.grid.cells.clone();
         let strides = Shape::new(cells.clone()).strides(Order::F);
         for direction in 0..3 {
-            let (a, b) = tangents(direction);
+            let (a, b) = TANGENTS[direction];
             for (kb, ka) in pairs(cells[b], cells[a]) {
                 let row = ka * strides[a] + kb * strides[b];
                 for at in 1..cells[direction] {
@@ -285,9 +266,7 @@ impl Surfaces<'_> {
                     if index == 0 || index > count || index as f64 != number {
                         continue;
                     }
-                    let mut corner = [0; 3];
-                    (corner[direction], corner[a], corner[b]) = (at, ka, kb);
-                    self.push(&mut all[index - 1], direction, corner, free)?;
+                    self.push(&mut all[index - 1], (direction, at, ka, kb), free)?;
                 }
             }
         }
@@ -295,12 +274,12 @@ impl Surfaces<'_> {
     }
 
     /// Outer faces of the grid, without those of obstacle cells.
-    fn outer_faces(&mut self, numbers: Option<&[f64]>) -> Result<Faces> {
-        let mut faces = Faces::default();
+    fn outer_faces(&mut self, numbers: Option<&[f64]>) -> Result<Vec<Face>> {
+        let mut faces = Vec::new();
         let cells = self.grid.cells.clone();
         let strides = Shape::new(cells.clone()).strides(Order::F);
         for direction in 0..3 {
-            let (a, b) = tangents(direction);
+            let (a, b) = TANGENTS[direction];
             for (at, layer) in [(0, 0), (cells[direction], cells[direction] - 1)] {
                 for (kb, ka) in pairs(cells[b], cells[a]) {
                     let cell = layer * strides[direction] + ka * strides[a] + kb * strides[b];
@@ -308,9 +287,7 @@ impl Surfaces<'_> {
                     if solid.is_some_and(|number| *number != 0.0) {
                         continue;
                     }
-                    let mut corner = [0; 3];
-                    (corner[direction], corner[a], corner[b]) = (at, ka, kb);
-                    self.push(&mut faces, direction, corner, cell)?;
+                    self.push(&mut faces, (direction, at, ka, kb), cell)?;
                 }
             }
         }
@@ -318,30 +295,23 @@ impl Surfaces<'_> {
     }
 
     /// Adds a surface: vertices, faces and the values of all fields in the adjacent cells.
-    fn add_surface(&mut self, name: &str, id: &str, mut faces: Faces) -> Result<()> {
-        faces.strides = self.strides;
-        let mut nodes: Vec<u64> = (0..faces.cells.len()).flat_map(|k| faces.corners(k)).collect();
+    fn add_surface(&mut self, name: &str, id: &str, faces: &[Face]) -> Result<()> {
+        let mut nodes: Vec<u64> = faces.iter().flat_map(|face| face.corners).collect();
         nodes.sort_unstable();
         nodes.dedup();
         nodes.shrink_to_fit();
         if i32::try_from(nodes.len()).is_err() {
             return Err(Error::limit("more than 2^31 vertices"));
         }
-        let (count, vertices) = (faces.cells.len() as u64, nodes.len() as u64);
-        self.tree.charge((2 * count + vertices).saturating_mul(8), "surfaces")?;
+        let (count, vertices) = (faces.len() as u64, nodes.len() as u64);
+        self.tree.charge((3 * count + vertices).saturating_mul(8), "surfaces")?;
         let group = self.add_group(name, id)?;
-        let axes = self.grid.axes.iter().filter_map(|axis| self.tree.node(*axis).array.clone());
-        let axes: Vec<ArrayDesc> = axes.collect();
-        let lengths = self.grid.cells.iter().map(|n| n + 1).collect();
-        let surface = Arc::new(Surface { faces, nodes, lengths });
-        let shape = Shape::new([vertices, 3]);
-        let order = Order::C;
-        let function = Vertices(surface.clone());
-        let points = computed(DType::F64, shape, axes, function, (PIECE / 3 * 3, order));
-        let points = points.with_semantics(Semantics::role(Role::Mesh));
-        let shape = Shape::new([count, 4]);
-        let function = Corners(surface.clone());
-        let corners = computed(DType::I32, shape, Vec::new(), function, (PIECE / 4 * 4, order));
+        let number = |node| nodes.partition_point(|known| *known < node) as i32;
+        let corners = faces.iter().flat_map(|face| face.corners);
+        let corners: Vec<u8> = corners.flat_map(|node| number(node).to_le_bytes()).collect();
+        let layout = Layout::Inline(corners.into(), Order::C);
+        let corners = ArrayDesc::new(DType::I32, Shape::new([count, 4]), layout);
+        let points = self.vertices(nodes).with_semantics(Semantics::role(Role::Mesh));
         let lists = [
             ("vertices", points, ["vertex", "direction"], "coordinates of the vertices"),
             ("faces", corners, ["face", "corner"], "indices of the vertices"),
@@ -351,131 +321,78 @@ impl Surfaces<'_> {
             let new = self.tree.add_array(group, name, desc)?;
             self.tree.set_attrs(new, derived_attrs(description, &Attrs::new(), &[]))?;
         }
+        let cells: Arc<[u64]> = faces.iter().map(|face| face.cell).collect();
+        // Cells read together span at most a piece of the field.
+        let all = self.grid.cells.iter().fold(1_u64, |all, n| all.saturating_mul(*n));
+        let memory = all.min(PIECE).saturating_mul(16);
         for field in &self.grid.fields {
-            let Some(own) = self.tree.node(field.node).array.clone() else { continue };
+            let Some(own) = self.tree.node(*field).array.clone() else { continue };
             let Some(all) = own.shape.count() else { continue };
             // As stored: the first index runs fastest.
             let line = ArrayDesc::new(own.dtype, Shape::new([all]), own.layout.clone());
-            let (shape, function) = (Shape::new([count]), Values(surface.clone()));
-            let input = vec![line];
-            let mut desc = computed(own.dtype, shape, input, function, (PIECE, Order::F));
+            let types = (own.dtype, Shape::new([count]));
+            let cells = cells.clone();
+            let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
+                let [field] = inputs else { return Err(no_input()) };
+                let first = first as usize;
+                let count = out.len() / field.dtype().size();
+                read_cells(field, &cells[first..first + count], out)
+            };
+            let (name, piece) = ("values on a surface", (PIECE, Order::F));
+            let mut desc = computed(name, types, piece, vec![line], move |_| memory, compute);
             (desc.dims, desc.map) = (vec!["face".into()], own.map);
             let semantics = desc.semantics_mut();
             semantics.clone_from(own.semantics());
             (semantics.mesh, semantics.centring) = (Some(group), Some(Centring::Cell));
-            self.add_field(group, id, field, desc, "values in the adjacent cells")?;
+            self.add_field(group, id, *field, desc, "values in the adjacent cells")?;
         }
         Ok(())
     }
-}
 
-/// A surface, from which vertices, corners and values are computed.
-struct Surface {
-    faces: Faces,
-    /// Indices of all nodes of the grid that are vertices, in ascending order.
-    nodes: Vec<u64>,
-    /// Number of nodes along each direction.
-    lengths: Vec<u64>,
-}
-
-/// Coordinates of the vertices.
-struct Vertices(Arc<Surface>);
-
-impl Function for Vertices {
-    fn name(&self) -> &'static str {
-        "vertices of a surface"
-    }
-
-    fn memory(&self, count: u64) -> u64 {
-        let axes: u64 = self.0.lengths.iter().sum();
-        axes.saturating_add(count).saturating_mul(8)
-    }
-
-    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        let axes = inputs.iter().map(|axis| axis.read_f64(&Selection::all(), Axes::Stored));
-        let axes = axes.collect::<Result<Vec<_>>>()?;
-        let nodes = self.0.nodes.iter().skip(first as usize / 3);
-        for (vertex, node) in out.chunks_exact_mut(24).zip(nodes) {
-            let mut rest = *node;
-            for (k, (axis, length)) in axes.iter().zip(&self.0.lengths).enumerate() {
-                let value = axis.get((rest % length) as usize).copied().unwrap_or(f64::NAN);
-                rest /= length;
-                vertex[8 * k..8 * k + 8].copy_from_slice(&value.to_le_bytes());
+    /// Coordinates of the nodes of the grid with the indices `nodes`.
+    fn vertices(&self, nodes: Vec<u64>) -> ArrayDesc {
+        let axes = self.grid.axes.iter().filter_map(|axis| self.tree.node(*axis).array.clone());
+        let lengths: Vec<u64> = self.grid.cells.iter().map(|n| n + 1).collect();
+        let coordinates: u64 = lengths.iter().sum();
+        let types = (DType::F64, Shape::new([nodes.len() as u64, 3]));
+        let memory = move |count: u64| coordinates.saturating_add(count).saturating_mul(8);
+        let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
+            let axes = inputs.iter().map(|axis| axis.read_f64(&Selection::all(), Axes::Stored));
+            let axes = axes.collect::<Result<Vec<_>>>()?;
+            let nodes = nodes.iter().skip(first as usize / 3);
+            for (vertex, node) in out.chunks_exact_mut(24).zip(nodes) {
+                let mut rest = *node;
+                for (k, (axis, length)) in axes.iter().zip(&lengths).enumerate() {
+                    let value = axis.get((rest % length) as usize).copied().unwrap_or(f64::NAN);
+                    rest /= length;
+                    vertex[8 * k..8 * k + 8].copy_from_slice(&value.to_le_bytes());
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let (name, piece) = ("vertices of a surface", (PIECE / 3 * 3, Order::C));
+        computed(name, types, piece, axes.collect(), memory, compute)
     }
 }
 
-/// Indices of the vertices at the corners of the faces.
-struct Corners(Arc<Surface>);
-
-impl Function for Corners {
-    fn name(&self) -> &'static str {
-        "corners of the faces"
-    }
-
-    fn memory(&self, _: u64) -> u64 {
-        0
-    }
-
-    fn compute(&self, _: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        let faces = first as usize / 4..;
-        for (face, k) in out.chunks_exact_mut(16).zip(faces) {
-            for (index, corner) in face.chunks_exact_mut(4).zip(self.0.faces.corners(k)) {
-                let number = self.0.nodes.partition_point(|node| *node < corner);
-                index.copy_from_slice(&(number as i32).to_le_bytes());
-            }
+/// Reads the elements of a field in `cells`.
+fn read_cells(field: &Array, mut cells: &[u64], mut out: &mut [u8]) -> Result<()> {
+    let size = field.dtype().size();
+    while let Some(start) = cells.first().copied() {
+        // Cells close to each other are read together.
+        let near = |w: &&[u64]| w[1] >= w[0] && w[1] - w[0] <= GAP && w[1] - start < PIECE;
+        let count = 1 + cells.windows(2).take_while(near).count();
+        let (group, rest) = cells.split_at(count);
+        let (values, left) = out.split_at_mut(count * size);
+        let part = Slice::range(start, group[count - 1] + 1);
+        let bytes = field.read_bytes(&Selection(vec![part]), Axes::Stored)?;
+        for (value, cell) in values.chunks_exact_mut(size).zip(group) {
+            let at = (cell - start) as usize * size;
+            value.copy_from_slice(&bytes[at..at + size]);
         }
-        Ok(())
+        (cells, out) = (rest, left);
     }
-}
-
-/// Values of a field in the cells adjacent to the faces.
-struct Values(Arc<Surface>);
-
-impl Function for Values {
-    fn name(&self) -> &'static str {
-        "values on a surface"
-    }
-
-    fn memory(&self, _: u64) -> u64 {
-        // Cells read together span at most a piece of the field.
-        let cells = self.0.lengths.iter().fold(1_u64, |cells, n| cells.saturating_mul(n - 1));
-        cells.min(PIECE).saturating_mul(16)
-    }
-
-    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        let [field] = inputs else { return Err(no_input()) };
-        let size = field.dtype().size();
-        let first = first as usize;
-        let mut cells = &self.0.faces.cells[first..first + out.len() / size];
-        let mut out = out;
-        while let Some(start) = cells.first().copied() {
-            // Cells close to each other are read together.
-            let near = |w: &&[u64]| w[1] >= w[0] && w[1] - w[0] <= GAP && w[1] - start < PIECE;
-            let count = 1 + cells.windows(2).take_while(near).count();
-            let (group, rest) = cells.split_at(count);
-            let (values, left) = out.split_at_mut(count * size);
-            let part = Slice::range(start, group[count - 1] + 1);
-            let bytes = field.read_bytes(&Selection(vec![part]), Axes::Stored)?;
-            for (value, cell) in values.chunks_exact_mut(size).zip(group) {
-                let at = (cell - start) as usize * size;
-                value.copy_from_slice(&bytes[at..at + size]);
-            }
-            (cells, out) = (rest, left);
-        }
-        Ok(())
-    }
-}
-
-/// The two directions of a face with normal `direction`.
-fn tangents(direction: usize) -> (usize, usize) {
-    match direction {
-        0 => (1, 2),
-        1 => (0, 2),
-        _ => (0, 1),
-    }
+    Ok(())
 }
 
 fn pairs(outer: u64, inner: u64) -> impl Iterator<Item = (u64, u64)> {
@@ -493,14 +410,22 @@ fn layer(field: &ArrayDesc, direction: usize, at: u64) -> Option<ArrayDesc> {
     let rows = lengths[direction..].iter().product::<u64>();
     let shape = Shape::new(lengths);
     let mut desc = if rows == 1 {
-        let bytes = row * field.dtype.size() as u64;
-        let extents = Extents::one(data.offset.saturating_add(at * bytes), bytes);
-        ArrayDesc::new(field.dtype, shape, Layout::Plain { extents, order: Order::F })
+        let len = row * field.dtype.size() as u64;
+        stored(field.dtype, shape, Extent { offset: data.offset.saturating_add(at * len), len })
     } else {
         let all = Shape::new([row, length, rows]);
         let input = vec![ArrayDesc::new(field.dtype, all, field.layout.clone())];
-        let piece = (PIECE / row.max(1)).max(1) * row;
-        computed(field.dtype, shape, input, Layer { row, at }, (piece, Order::F))
+        let piece = ((PIECE / row.max(1)).max(1) * row, Order::F);
+        let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
+            let [field] = inputs else { return Err(no_input()) };
+            let (row, size) = (row.max(1), field.dtype().size());
+            let (count, first) = ((out.len() / size) as u64 / row, first / row);
+            let layer = Slice::Index(at as i64);
+            let part = vec![Slice::range(0, row), layer, Slice::range(first, first + count)];
+            field.select(&Selection(part), Axes::Order(Order::F))?.read_into(out)
+        };
+        let memory = |count: u64| count.saturating_mul(16);
+        computed("layer of a field", (field.dtype, shape), piece, input, memory, compute)
     };
     desc.map = field.map;
     (desc.dims, desc.coords) = (field.dims.clone(), field.coords.clone());
@@ -510,31 +435,4 @@ fn layer(field: &ArrayDesc, direction: usize, at: u64) -> Option<ArrayDesc> {
     desc.semantics_mut().clone_from(field.semantics());
     (desc.semantics_mut().mesh, desc.semantics_mut().centring) = (None, None);
     Some(desc)
-}
-
-/// The elements at one index of the second of three directions.
-struct Layer {
-    /// Length of the first direction.
-    row: u64,
-    at: u64,
-}
-
-impl Function for Layer {
-    fn name(&self) -> &'static str {
-        "layer of a field"
-    }
-
-    fn memory(&self, count: u64) -> u64 {
-        count.saturating_mul(16)
-    }
-
-    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        let [field] = inputs else { return Err(no_input()) };
-        let row = self.row.max(1);
-        let count = (out.len() / field.dtype().size()) as u64 / row;
-        let (layer, first) = (Slice::Index(self.at as i64), first / row);
-        let part = [Slice::range(0, self.row), layer, Slice::range(first, first + count)];
-        let part = field.select(&Selection(part.to_vec()), Axes::Order(Order::F))?;
-        part.read_into(out)
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::index::Block;
+use crate::block::Block;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::Meta;
 
@@ -24,35 +24,13 @@ fn path(block: &Block) -> &str {
 /// The order in which blocks are added to the tree: that of the file, except that a block
 /// `Ey/part` follows an array block `Ey`, which would otherwise become `Ey~2`.
 pub(crate) fn order(blocks: &[Block]) -> Vec<usize> {
-    // Thousands of blocks share a few parents, and few of the parents are arrays.
-    let mut parents: HashSet<&str> = HashSet::new();
-    let mut last = "";
-    for block in blocks {
-        let (parent, _) = split_path(block);
-        if parent != last && parents.insert(parent) {
-            let ends = parent.match_indices('/').map(|(at, _)| at).take(MAX_LEVELS);
-            parents.extend(ends.map(|end| &parent[..end]));
-        }
-        last = parent;
-    }
-    let arrays: HashSet<(&str, &str)> = blocks
-        .iter()
-        .filter(|block| is_array(block) && parents.contains(path(block)))
-        .map(split_path)
-        .collect();
-    if arrays.is_empty() {
-        return (0..blocks.len()).collect();
-    }
+    let arrays: HashSet<&str> = blocks.iter().filter(|block| is_array(block)).map(path).collect();
     // Depth of a block below an array; `None`, which sorts first, for other blocks.
     let depth = |k: &usize| {
         let (parent, _) = split_path(&blocks[*k]);
         let ends = parent.match_indices('/').map(|(at, _)| at).take(MAX_LEVELS);
         let ends: Vec<usize> = ends.chain([parent.len()]).collect();
-        let is_array = |end: &usize| {
-            let parent = &parent[..*end];
-            arrays.contains(&parent.rsplit_once('/').unwrap_or(("", parent)))
-        };
-        ends.iter().any(is_array).then_some(ends.len())
+        ends.iter().any(|end| arrays.contains(&parent[..*end])).then_some(ends.len())
     };
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_cached_key(depth);
@@ -61,15 +39,14 @@ pub(crate) fn order(blocks: &[Block]) -> Vec<usize> {
 
 /// The block is an array in the tree, not a group.
 fn is_array(block: &Block) -> bool {
-    match block.meta {
-        Meta::PlainVariable(_)
-        | Meta::PointVariable(_)
-        | Meta::Constant(_)
-        | Meta::Array(_)
-        | Meta::Source
-        | Meta::CpuSplit { .. }
-        | Meta::Datablock { .. } => true,
-        Meta::Other(_) => block.kind() != BlockType::Scrubbed,
-        _ => false,
-    }
+    let group = matches!(
+        block.meta,
+        Meta::Mesh(_)
+            | Meta::PointMesh(_)
+            | Meta::RunInfo(_)
+            | Meta::Stitched(_)
+            | Meta::Station(_)
+            | Meta::NameValue { .. }
+    );
+    !group && block.kind() != BlockType::Scrubbed
 }

@@ -6,8 +6,8 @@ use spile_core::semantics::Role;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree, Value};
 
-use super::{linear, push_text};
-use crate::index::Block;
+use super::builder::{linear, push_text};
+use crate::block::Block;
 use crate::wire::FileHeader;
 use crate::wire::meta::Station;
 
@@ -26,17 +26,20 @@ pub(crate) fn rows(block: &Block, station: &Station) -> u64 {
     station.nelements.min(block.header.data_length.checked_div(station.entry_len).unwrap_or(0))
 }
 
-/// Adds the time and one group of variables per station to `group`.
+/// Adds the time and one group of variables per station to `group`. Returns the number of variables
+/// before the first one of an unknown type, whose length is not known.
 pub(crate) fn add(
     tree: &mut Tree,
     group: NodeId,
     block: &Block,
     station: &Station,
     file: &FileHeader,
-) -> Result<()> {
-    let count = rows(block, station);
-    let mut columns = Columns { block, station, file, count, next: 0, offset: 0 };
-    let Some(time) = column(tree, group, None, &mut columns)? else { return Ok(()) };
+) -> Result<usize> {
+    let columns = columns(block, station, file);
+    let readable = columns.len();
+    let mut columns = columns.into_iter().enumerate();
+    let Some(time) = columns.next() else { return Ok(0) };
+    let time = add_column(tree, group, Coord::None, station, time)?;
     let stations = station.station_ids.len();
     for (k, nvars) in station.station_nvars.iter().enumerate() {
         let label = [&station.station_names[k], &station.station_ids[k]];
@@ -54,88 +57,62 @@ pub(crate) fn add(
             attrs.push("label", station.station_names[k].as_str());
         }
         tree.set_attrs(table, attrs)?;
-        for _ in 0..*nvars {
-            if column(tree, table, Some(time), &mut columns)?.is_none() {
-                break;
-            }
+        for column in columns.by_ref().take(usize::try_from(*nvars).unwrap_or(usize::MAX)) {
+            add_column(tree, table, Coord::Node(time), station, column)?;
         }
     }
     // Variables that belong to no station.
-    while column(tree, group, Some(time), &mut columns)?.is_some() {}
-    Ok(())
+    for column in columns {
+        add_column(tree, group, Coord::Node(time), station, column)?;
+    }
+    Ok(readable)
 }
 
-/// Adds the next variable to `table`; all but the time itself have the time as coordinate. `None` if
-/// there is no next variable.
-fn column(
+/// Adds the variable with number `k` to `table`.
+fn add_column(
     tree: &mut Tree,
     table: NodeId,
-    time: Option<NodeId>,
-    columns: &mut Columns<'_>,
-) -> Result<Option<NodeId>> {
-    let (station, at) = (columns.station, columns.next);
-    let Some((mut desc, mut attrs)) = columns.next() else { return Ok(None) };
-    desc.semantics_mut().role = Role::Table;
-    desc.coords = vec![time.map_or(Coord::None, Coord::Node)];
-    let id = tree.add_array(table, name(station, at), desc)?;
-    let node = tree.node_mut(id);
-    node.id = station.variable_ids.get(at).cloned();
-    if node.name != station.variable_names[at] {
-        attrs.push("label", station.variable_names[at].as_str());
+    coord: Coord,
+    station: &Station,
+    (k, (mut desc, mut attrs)): (usize, (ArrayDesc, Attrs)),
+) -> Result<NodeId> {
+    desc.coords = vec![coord];
+    let (id, label) = (&station.variable_ids[k], &station.variable_names[k]);
+    let name = if label.is_empty() { id } else { label };
+    let node = tree.add_array(table, name, desc)?;
+    tree.node_mut(node).id = Some(id.clone());
+    if tree.node(node).name != *label {
+        attrs.push("label", label.as_str());
     }
-    tree.set_attrs(id, attrs)?;
-    Ok(Some(id))
+    tree.set_attrs(node, attrs)?;
+    Ok(node)
 }
 
-/// Message for variables that cannot be read.
-pub(crate) fn unreadable(readable: usize, all: usize) -> String {
-    format!("only the first {readable} of {all} variables can be read")
-}
-
-/// Number of variables before the first one of an unknown type, whose length is not known.
-pub(crate) fn readable(block: &Block, station: &Station, file: &FileHeader) -> usize {
-    let mut columns = Columns { block, station, file, count: 0, next: 0, offset: 0 };
-    while columns.next().is_some() {}
-    columns.next
-}
-
-fn name(station: &Station, variable: usize) -> &str {
-    let names = [&station.variable_names, &station.variable_ids];
-    names.into_iter().filter_map(|n| n.get(variable)).find(|t| !t.is_empty()).map_or("", |t| t)
-}
-
-/// Iterator over the variables of a row.
-struct Columns<'a> {
-    block: &'a Block,
-    station: &'a Station,
-    file: &'a FileHeader,
-    count: u64,
-    next: usize,
-    offset: u64,
-}
-
-impl Columns<'_> {
-    /// The next variable; `None` after the last one or if the row is too short.
-    fn next(&mut self) -> Option<(ArrayDesc, Attrs)> {
-        let (station, at) = (self.station, self.next);
-        let dtype = station.variable_types.get(at)?.dtype(self.file.order)?;
+/// The variables of a row up to the first one of an unknown type or beyond the end of the row.
+fn columns(block: &Block, station: &Station, file: &FileHeader) -> Vec<(ArrayDesc, Attrs)> {
+    let count = rows(block, station);
+    let mut columns = Vec::new();
+    let mut offset = 0_u64;
+    for (k, datatype) in station.variable_types.iter().enumerate() {
+        let Some(dtype) = datatype.dtype(file.order) else { break };
         let size = dtype.size() as u64;
-        let end = self.offset.checked_add(size).filter(|end| *end <= station.entry_len)?;
+        if offset + size > station.entry_len {
+            break;
+        }
         // From the first element to the last one.
-        let span = match self.count {
-            0 => 0,
-            n => (n - 1) * station.entry_len + size,
-        };
-        let extents = Extents::one(self.block.header.data_location + self.offset, span);
+        let span = count.checked_sub(1).map_or(0, |n| n * station.entry_len + size);
+        let extents = Extents::one(block.header.data_location + offset, span);
         let layout = Layout::Rows { extents, stride: station.entry_len, order: Order::F };
-        let mut desc = ArrayDesc::new(dtype, Shape::new([self.count]), layout);
+        let mut desc = ArrayDesc::new(dtype, Shape::new([count]), layout);
         desc.dims = vec!["time".into()];
+        desc.semantics_mut().role = Role::Table;
         let mut attrs = Attrs::new();
         if let Some(mults) = &station.variable_mults {
-            desc.map = linear(mults[at], &mut attrs);
+            desc.map = linear(mults[k], &mut attrs);
         }
-        push_text(&mut attrs, "units", &station.variable_units[at]);
-        (self.offset, self.next) = (end, at + 1);
-        Some((desc, attrs))
+        push_text(&mut attrs, "units", &station.variable_units[k]);
+        columns.push((desc, attrs));
+        offset += size;
     }
+    columns
 }

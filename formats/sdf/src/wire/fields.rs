@@ -3,18 +3,44 @@
 use spile_core::error::{Error, Result};
 use spile_core::wire::{ByteOrder, Wire};
 
+use super::DataType;
+
 /// Sequence of fields. [`Wire`] decodes the fields into the values, [`Encoder`] encodes the values.
 pub(crate) trait Fields {
-    fn i4(&mut self, value: &mut i32) -> Result<()>;
-    fn i8(&mut self, value: &mut i64) -> Result<()>;
-    fn r4(&mut self, value: &mut f32) -> Result<()>;
-    fn r8(&mut self, value: &mut f64) -> Result<()>;
-    /// A number of 16 bytes; `value` is little-endian.
-    fn r16(&mut self, value: &mut Vec<u8>) -> Result<()>;
+    /// A number of `N` bytes, little-endian in memory. Returns the bytes that were read or written.
+    fn number<const N: usize>(&mut self, value: [u8; N]) -> Result<[u8; N]>;
     fn bytes(&mut self, value: &mut Vec<u8>, length: usize) -> Result<()>;
     fn text(&mut self, value: &mut String, length: usize) -> Result<()>;
     /// Error for a field with an invalid value.
     fn invalid(&self, message: String) -> Error;
+
+    fn i4(&mut self, value: &mut i32) -> Result<()> {
+        *value = i32::from_le_bytes(self.number(value.to_le_bytes())?);
+        Ok(())
+    }
+
+    fn i8(&mut self, value: &mut i64) -> Result<()> {
+        *value = i64::from_le_bytes(self.number(value.to_le_bytes())?);
+        Ok(())
+    }
+
+    fn r8(&mut self, value: &mut f64) -> Result<()> {
+        *value = f64::from_le_bytes(self.number(value.to_le_bytes())?);
+        Ok(())
+    }
+
+    /// One byte that is not 0 if `value` is true.
+    fn flag(&mut self, value: &mut bool) -> Result<()> {
+        *value = self.number([u8::from(*value)])? != [0];
+        Ok(())
+    }
+
+    fn datatype(&mut self, value: &mut DataType) -> Result<()> {
+        let mut code = value.code();
+        self.i4(&mut code)?;
+        *value = DataType::from_code(code);
+        Ok(())
+    }
 
     /// A count, stored as a 4-byte integer.
     fn count(&mut self, value: &mut u64) -> Result<()> {
@@ -42,10 +68,7 @@ pub(crate) trait Fields {
         values: &mut Vec<T>,
         count: usize,
         mut each: impl FnMut(&mut Self, &mut T) -> Result<()>,
-    ) -> Result<()>
-    where
-        Self: Sized,
-    {
+    ) -> Result<()> {
         for k in 0..count {
             if k == values.len() {
                 values.push(T::default());
@@ -56,42 +79,18 @@ pub(crate) trait Fields {
     }
 
     /// `count` strings of `length` bytes each.
-    fn strings(&mut self, values: &mut Vec<String>, count: usize, length: usize) -> Result<()>
-    where
-        Self: Sized,
-    {
+    fn strings(&mut self, values: &mut Vec<String>, count: usize, length: usize) -> Result<()> {
         self.list(values, count, |f, v| f.text(v, length))
     }
 }
 
 impl Fields for Wire<'_> {
-    fn i4(&mut self, value: &mut i32) -> Result<()> {
-        *value = self.i32()?;
-        Ok(())
-    }
-
-    fn i8(&mut self, value: &mut i64) -> Result<()> {
-        *value = self.i64()?;
-        Ok(())
-    }
-
-    fn r4(&mut self, value: &mut f32) -> Result<()> {
-        *value = self.f32()?;
-        Ok(())
-    }
-
-    fn r8(&mut self, value: &mut f64) -> Result<()> {
-        *value = self.f64()?;
-        Ok(())
-    }
-
-    fn r16(&mut self, value: &mut Vec<u8>) -> Result<()> {
-        let mut number: [u8; 16] = self.array()?;
+    fn number<const N: usize>(&mut self, _: [u8; N]) -> Result<[u8; N]> {
+        let mut number = self.array()?;
         if self.order() == ByteOrder::Big {
             number.reverse();
         }
-        *value = number.to_vec();
-        Ok(())
+        Ok(number)
     }
 
     fn bytes(&mut self, value: &mut Vec<u8>, length: usize) -> Result<()> {
@@ -119,41 +118,16 @@ impl Encoder {
     pub(crate) fn new(order: ByteOrder) -> Self {
         Self { bytes: Vec::new(), order }
     }
-
-    fn put<const N: usize>(&mut self, mut little: [u8; N]) {
-        if self.order == ByteOrder::Big {
-            little.reverse();
-        }
-        self.bytes.extend_from_slice(&little);
-    }
 }
 
 impl Fields for Encoder {
-    fn i4(&mut self, value: &mut i32) -> Result<()> {
-        self.put(value.to_le_bytes());
-        Ok(())
-    }
-
-    fn i8(&mut self, value: &mut i64) -> Result<()> {
-        self.put(value.to_le_bytes());
-        Ok(())
-    }
-
-    fn r4(&mut self, value: &mut f32) -> Result<()> {
-        self.put(value.to_le_bytes());
-        Ok(())
-    }
-
-    fn r8(&mut self, value: &mut f64) -> Result<()> {
-        self.put(value.to_le_bytes());
-        Ok(())
-    }
-
-    fn r16(&mut self, value: &mut Vec<u8>) -> Result<()> {
-        let mut number = [0; 16];
-        number.iter_mut().zip(value).for_each(|(byte, value)| *byte = *value);
-        self.put(number);
-        Ok(())
+    fn number<const N: usize>(&mut self, value: [u8; N]) -> Result<[u8; N]> {
+        let mut stored = value;
+        if self.order == ByteOrder::Big {
+            stored.reverse();
+        }
+        self.bytes.extend_from_slice(&stored);
+        Ok(value)
     }
 
     fn bytes(&mut self, value: &mut Vec<u8>, length: usize) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Metadata of blocks (section 5, and types of later revisions).
+//! Metadata of blocks (section 5, and types of later revisions). In this crate, metadata are always those
+//! of a block; the JSON that describes datasets of other formats is in `spile_core::metadata`.
 
 mod encoding;
 
@@ -234,14 +235,7 @@ impl Meta {
                 checksum: String::new(),
             },
             B::NameValue => Self::NameValue { names: Vec::new(), values: Vec::new() },
-            B::Scrubbed
-            | B::Null
-            | B::Species
-            | B::PlainDerived
-            | B::PointDerived
-            | B::UnstructuredMesh
-            | B::StationDerived
-            | B::Unknown(_) => Self::Other(Vec::new()),
+            _ => Self::Other(Vec::new()),
         }
     }
 

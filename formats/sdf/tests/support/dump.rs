@@ -8,8 +8,7 @@ use spile_core::sink::Overwrite;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, Mesh, Meta, Part, PlainVariable, PointMesh, PointVariable, SharedWriter,
-    write_file,
+    BlockType, Mesh, Meta, Part, PlainVariable, PointMesh, PointVariable, SharedWriter, write_file,
 };
 
 const REAL: (BlockType, DataType) = (BlockType::PlainVariable, DataType::Real8);
@@ -98,14 +97,13 @@ impl Dump {
         write_file(path, &self.header(), Overwrite::Never, |file| {
             let (mesh, nodes) = self.grid();
             let (variable, real) = REAL;
-            let put = Data::Bytes;
-            file.block("grid", "Grid", BlockType::PlainMesh, real, &mesh, put(&nodes))?;
+            file.block("grid", "Grid", BlockType::PlainMesh, real, &mesh, &nodes)?;
             let all = all_values(&self.dims);
-            file.block("ex", "E/Ex", variable, real, &self.field(), put(&all))?;
+            file.block("ex", "E/Ex", variable, real, &self.field(), &all)?;
             let all = all_values(&[self.particles, 3]);
-            file.block("places", "P", BlockType::PointMesh, real, &self.positions(), put(&all))?;
+            file.block("places", "P", BlockType::PointMesh, real, &self.positions(), &all)?;
             let all = all_values(&[self.particles]);
-            file.block("w", "W", BlockType::PointVariable, real, &self.weight(), put(&all))?;
+            file.block("w", "W", BlockType::PointVariable, real, &self.weight(), &all)?;
             Ok(())
         })
     }

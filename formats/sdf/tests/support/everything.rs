@@ -8,7 +8,7 @@ use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Stitched,
+    BlockType, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Stitched, Writer,
     write_file,
 };
 
@@ -28,12 +28,12 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
     use DataType as D;
     let names = || vec!["Steel".to_string(), "Water".to_string()];
     write_file(path, header, Overwrite::Never, |file| {
-        let mut put = |id: &str, kind, datatype, meta: Meta, data: Data<'_>| -> Extent {
+        let put = |file: &mut Writer<'_>, id: &str, kind, datatype, meta: Meta, data: &[u8]| {
             file.block(id, &format!("Things/{id}"), kind, datatype, &meta, data).unwrap().1
         };
         let info = RunInfo { code_version: 4, commit_id: "abc".into(), ..RunInfo::default() };
-        put("run_info", B::RunInfo, D::Other, Meta::RunInfo(info), Data::None);
-        put("grid", B::PlainMesh, D::Real8, Meta::Mesh(mesh(&[4, 3])), Data::Bytes(&doubles(7)));
+        put(file, "run_info", B::RunInfo, D::Other, Meta::RunInfo(info), &[]);
+        put(file, "grid", B::PlainMesh, D::Real8, Meta::Mesh(mesh(&[4, 3])), &doubles(7));
         let variable = PlainVariable {
             mult: 2.5,
             units: "V/m".into(),
@@ -42,15 +42,15 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
             stagger: 0,
         };
         let plain = || Meta::PlainVariable(variable.clone());
-        put("ex", B::PlainVariable, D::Real8, plain(), Data::Bytes(&doubles(6)));
+        put(file, "ex", B::PlainVariable, D::Real8, plain(), &doubles(6));
         let integers: Vec<u8> = (0..6_i32).flat_map(i32::to_le_bytes).collect();
-        put("n", B::PlainVariable, D::Integer4, plain(), Data::Bytes(&integers));
+        put(file, "n", B::PlainVariable, D::Integer4, plain(), &integers);
         let lagrangian = Meta::Mesh(mesh(&[2, 3]));
-        put("lag", B::LagrangianMesh, D::Real8, lagrangian, Data::Bytes(&doubles(12)));
+        put(file, "lag", B::LagrangianMesh, D::Real8, lagrangian, &doubles(12));
         let points = PointMesh { mesh: mesh(&[0, 0]), np: 5, species_id: "e".into() };
         let points =
             Meta::PointMesh(PointMesh { mesh: Mesh { dims: vec![], ..points.mesh }, ..points });
-        put("grid/e", B::PointMesh, D::Real8, points, Data::Bytes(&doubles(10)));
+        put(file, "grid/e", B::PointMesh, D::Real8, points, &doubles(10));
         let momentum = Meta::PointVariable(PointVariable {
             mult: 1.0,
             units: "kg.m/s".into(),
@@ -58,25 +58,25 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
             np: 5,
             species_id: "e".into(),
         });
-        put("px/e", B::PointVariable, D::Real8, momentum, Data::Bytes(&doubles(5)));
+        put(file, "px/e", B::PointVariable, D::Real8, momentum, &doubles(5));
         let value = match header.order {
             ByteOrder::Little => 1.5_f64.to_le_bytes(),
             ByteOrder::Big => 1.5_f64.to_be_bytes(),
         };
-        put("dt", B::Constant, D::Real8, Meta::Constant(value.to_vec()), Data::None);
-        put("list", B::Array, D::Real8, Meta::Array(vec![2, 2]), Data::Bytes(&doubles(4)));
-        put("labels", B::Array, D::Character, Meta::Array(vec![3, 2]), Data::Bytes(b"oneTwo"));
-        put("code", B::Source, D::Character, Meta::Source, Data::Bytes(b"begin 644 -"));
-        put("vec", B::StitchedTensor, D::Real8, Meta::Stitched(group(&["ex", "n"])), Data::None);
-        put("any", B::Stitched, D::Other, Meta::Stitched(group(&["dt", "ex"])), Data::None);
+        put(file, "dt", B::Constant, D::Real8, Meta::Constant(value.to_vec()), &[]);
+        put(file, "list", B::Array, D::Real8, Meta::Array(vec![2, 2]), &doubles(4));
+        put(file, "labels", B::Array, D::Character, Meta::Array(vec![3, 2]), b"oneTwo");
+        put(file, "code", B::Source, D::Character, Meta::Source, b"begin 644 -");
+        put(file, "vec", B::StitchedTensor, D::Real8, Meta::Stitched(group(&["ex", "n"])), &[]);
+        put(file, "any", B::Stitched, D::Other, Meta::Stitched(group(&["dt", "ex"])), &[]);
         let material = Stitched { names: names(), ..group(&["ex", "n"]) };
-        put("mat", B::StitchedMaterial, D::Other, Meta::Stitched(material.clone()), Data::None);
+        put(file, "mat", B::StitchedMaterial, D::Other, Meta::Stitched(material.clone()), &[]);
         let matvar = Stitched { material_id: "mat".into(), ..group(&["ex", "n"]) };
-        put("mv", B::StitchedMatvar, D::Other, Meta::Stitched(matvar.clone()), Data::None);
+        put(file, "mv", B::StitchedMatvar, D::Other, Meta::Stitched(matvar.clone()), &[]);
         let species = Stitched { material_name: "Water".into(), names: names(), ..matvar.clone() };
-        put("sp", B::StitchedSpecies, D::Other, Meta::Stitched(species.clone()), Data::None);
+        put(file, "sp", B::StitchedSpecies, D::Other, Meta::Stitched(species.clone()), &[]);
         let obstacles = Stitched { names: names(), ids: vec![], ..matvar.clone() };
-        put("ob", B::StitchedObstacleGroup, D::Other, Meta::Stitched(obstacles), Data::None);
+        put(file, "ob", B::StitchedObstacleGroup, D::Other, Meta::Stitched(obstacles), &[]);
         for (kind, parent, own) in [
             (B::ContiguousTensor, "ct", group(&[])),
             (B::ContiguousMaterial, "cm", material),
@@ -88,20 +88,21 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
             let owner = Meta::Stitched(Stitched { ids: ids.to_vec(), ..own });
             // Bytes are swapped only for known data types.
             let bytes = if header.order == ByteOrder::Big { vec![7; 96] } else { doubles(12) };
-            let Extent { offset, .. } = put(parent, kind, D::Other, owner, Data::Bytes(&bytes));
+            let Extent { offset, .. } = put(file, parent, kind, D::Other, owner, &bytes);
             for (k, id) in ids.iter().enumerate() {
                 let part = Extent { offset: offset + 48 * k as u64, len: 48 };
-                put(id, B::PlainVariable, D::Real8, plain(), Data::Inside(part));
+                let (kind, name) = (B::PlainVariable, format!("Things/{id}"));
+                file.member(id, &name, kind, D::Real8, &plain(), part).unwrap();
             }
         }
         let split = Meta::CpuSplit { split_type: 1, dims: vec![0, 3] };
-        put("cpu", B::CpuSplit, D::Integer4, split, Data::Bytes(&integers[..12]));
+        put(file, "cpu", B::CpuSplit, D::Integer4, split, &integers[..12]);
         let deck = Meta::Datablock {
             mimetype: "text/plain".into(),
             checksum_type: "md5".into(),
             checksum: "de1ccfe589d62b9d6a2ecf38f4389b27".into(),
         };
-        put("deck", B::Datablock, D::Character, deck, Data::Bytes(b"begin:control\nend:control\n"));
+        put(file, "deck", B::Datablock, D::Character, deck, b"begin:control\nend:control\n");
         for (id, datatype, values) in [
             ("nv4", D::Integer4, [Value::Int(-1), Value::Int(7)]),
             ("nv8", D::Integer8, [Value::Int(1 << 40), Value::Int(0)]),
@@ -112,7 +113,7 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
         ] {
             let meta =
                 Meta::NameValue { names: vec!["p".into(), "q".into()], values: values.into() };
-            put(id, B::NameValue, datatype, meta, Data::None);
+            put(file, id, B::NameValue, datatype, meta, &[]);
         }
         Ok(())
     })

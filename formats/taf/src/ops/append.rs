@@ -43,13 +43,16 @@ pub fn append(path: &Path, input: &Array, safe: bool, limits: &Limits) -> Result
         return Ok(clipped);
     }
     check_storable(input.dtype())?;
-    edit.reserve(new.comment_offset() + file.comment_range().1)?;
-    move_comments(&file, &edit, new.comment_offset())?;
+    let (from, len) = file.comment_range();
+    let to = new.comment_offset();
+    edit.reserve(to + len)?;
+    move_bytes(&file, &edit, from, to, len)?;
     let clipped = match write_elements(&edit, old.comment_offset(), &selected, old) {
         Ok(clipped) => clipped,
         Err(error) => {
             // The input could not be read completely: restore the file.
-            move_comments_back(&file, &edit, new.comment_offset())?;
+            move_bytes(&file, &edit, to, from, len)?;
+            edit.set_len(from + len)?;
             return Err(error);
         }
     };
@@ -87,29 +90,15 @@ fn extended(old: &Header, shape: &Shape) -> Result<Header> {
     Ok(new)
 }
 
-/// Moves the comments to offset `to`, last block first because the ranges can overlap.
-fn move_comments(file: &File, sink: &Sink, to: u64) -> Result<()> {
-    let (from, mut rest) = file.comment_range();
-    while rest > 0 {
-        let part = rest.min(MOVE_BLOCK);
-        rest -= part;
-        let bytes = file.source().read_vec(from + rest, part)?;
-        sink.write_all_at(to + rest, &bytes)?;
+/// Moves `len` bytes of the file in blocks, in an order that never overwrites bytes before they are read.
+fn move_bytes(file: &File, sink: &Sink, from: u64, to: u64, len: u64) -> Result<()> {
+    let blocks = len.div_ceil(MOVE_BLOCK);
+    for k in 0..blocks {
+        let start = MOVE_BLOCK * if to > from { blocks - 1 - k } else { k };
+        let bytes = file.source().read_vec(from + start, (len - start).min(MOVE_BLOCK))?;
+        sink.write_all_at(to + start, &bytes)?;
     }
     Ok(())
-}
-
-/// Reverts [`move_comments`], first block first, and truncates the file to its old length.
-fn move_comments_back(file: &File, sink: &Sink, moved: u64) -> Result<()> {
-    let (to, len) = file.comment_range();
-    let mut done = 0;
-    while done < len {
-        let part = (len - done).min(MOVE_BLOCK);
-        let bytes = file.source().read_vec(moved + done, part)?;
-        sink.write_all_at(to + done, &bytes)?;
-        done += part;
-    }
-    sink.set_len(to + len)
 }
 
 /// Replaces the elements by those of `input`, keeping element type, map, grids and comments. The
@@ -122,17 +111,12 @@ pub fn replace(path: &Path, input: &Array, limits: &Limits) -> Result<u64> {
     let file = File::open(path, limits)?;
     let header = file.header();
     let mut lengths = input.shape().lengths().to_vec();
-    while lengths.len() < 2 {
-        lengths.push(1);
-    }
+    lengths.resize(lengths.len().max(2), 1);
     if lengths != header.shape().lengths() {
-        return Err(Error::argument(format!(
-            "expected a {} array, found {}",
-            header.shape(),
-            input.shape()
-        ))
-        .with_path(path));
+        let (expected, found) = (header.shape(), input.shape());
+        let message = format!("expected a {expected} array, found {found}");
+        return Err(Error::argument(message).with_path(path));
     }
     let selected = input.select(&Selection::all(), Axes::Order(Order::F))?;
-    rewrite(&file, path, &Target::InPlace, header, &selected)
+    rewrite(&file, path, &Target::InPlace, header, &selected, None)
 }

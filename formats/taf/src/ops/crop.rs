@@ -51,7 +51,7 @@ pub fn crop(
     slices[index] = Slice::range(first, last + 1);
     let array = file.array()?;
     let selected = array.select(&Selection(slices), Axes::Stored)?;
-    rewrite(&file, path, target, &header, &selected)?;
+    rewrite(&file, path, target, &header, &selected, None)?;
     Ok(header.shape())
 }
 

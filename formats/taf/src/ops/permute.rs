@@ -1,6 +1,5 @@
 //! `permute` and `transpose`: reorder the dimensions.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use spile_core::error::{Error, Hint, Result};
@@ -12,7 +11,6 @@ use spile_core::shape::Shape;
 use super::{Target, rewrite};
 use crate::read::File;
 use crate::wire::{DIMENSIONS_OFFSET, Header};
-use crate::write::write_array;
 
 /// Upper limit of the block size in bytes; larger blocks are not faster.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
@@ -57,14 +55,7 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
         let share = limits.memory / (2 * rayon::current_num_threads() as u64);
         selected.with_block_bytes(share.clamp(64 << 10, MAX_BLOCK_BYTES) as usize)
     };
-    let Some(comments) = comments else {
-        rewrite(&file, path, target, &header, &selected)?;
-        return Ok(header.shape());
-    };
-    let mut sink = target.sink(path)?;
-    write_array(&mut sink, &header, &selected)?;
-    sink.write_all(comments.as_bytes())?;
-    sink.commit()?;
+    rewrite(&file, path, target, &header, &selected, comments)?;
     Ok(header.shape())
 }
 

@@ -20,15 +20,6 @@ pub(crate) fn is_preamble(head: &[u8]) -> bool {
     matches!(start.as_deref(), Some(b"WFMP" | b"WFMO"))
 }
 
-/// Encoding of the samples after a preamble.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Curve {
-    /// Binary block with its offset and length in bytes.
-    Binary(u64, u64),
-    /// Numbers as text from this offset on.
-    Text(u64),
-}
-
 /// Preamble of one record.
 pub(crate) struct Preamble {
     /// Offset in the file.
@@ -38,8 +29,9 @@ pub(crate) struct Preamble {
 }
 
 impl Preamble {
-    /// Parses the preamble at offset `at` up to the samples.
-    pub(crate) fn read(source: &Source, at: u64) -> Result<(Self, Curve)> {
+    /// Parses the preamble at offset `at`. Returns it with the offset of the samples and the length in bytes of
+    /// a binary block; without a length, the samples are text.
+    pub(crate) fn read(source: &Source, at: u64) -> Result<(Self, u64, Option<u64>)> {
         let text = fetch(source, at, MAX_BYTES)?;
         let mut preamble = Self { at, entries: Vec::new() };
         let mut rest = &text[..];
@@ -60,12 +52,11 @@ impl Preamble {
             if is_key(key, "CURV", "CURVE") {
                 let offset = at + (text.len() - value.len()) as u64;
                 let is_text = matches!(value.first(), Some(b'0'..=b'9' | b'+' | b'-' | b'.'));
-                let curve = if is_text {
-                    Curve::Text(offset)
-                } else {
-                    preamble.binary_block(source, value, offset)?
-                };
-                return Ok((preamble, curve));
+                if is_text {
+                    return Ok((preamble, offset, None));
+                }
+                let (start, len) = preamble.binary_block(source, value, offset)?;
+                return Ok((preamble, start, Some(len)));
             }
             let end = unquoted_end(value);
             let text = String::from_utf8_lossy(&value[..end]);
@@ -76,12 +67,12 @@ impl Preamble {
     }
 
     /// Parses `#`, the number of digits of the length, and the length. `#0` is a block without a length, with
-    /// `NR_PT` samples. `text` starts at offset `at` of the file.
-    fn binary_block(&self, source: &Source, text: &[u8], at: u64) -> Result<Curve> {
+    /// `NR_PT` samples. `text` starts at offset `at` of the file. Returns offset and length of the samples.
+    fn binary_block(&self, source: &Source, text: &[u8], at: u64) -> Result<(u64, u64)> {
         let invalid = || {
             let found = String::from_utf8_lossy(&text[..text.len().min(12)]);
             let message = format!("expected \"#\" and the block length, found \"{found}\"");
-            Error::malformed("tektronix-002", message).at(at)
+            Error::malformed("tektronix-015", message).at(at)
         };
         let [b'#', digits @ b'0'..=b'9', rest @ ..] = text else { return Err(invalid()) };
         let digits = usize::from(digits - b'0');
@@ -94,7 +85,7 @@ impl Preamble {
         };
         let start = at + 2 + digits as u64;
         recording::within(source, start, length, "the samples", "tektronix-006")?;
-        Ok(Curve::Binary(start, length))
+        Ok((start, length))
     }
 
     /// Value of a key given by its short and long form; the last entry if there are several.

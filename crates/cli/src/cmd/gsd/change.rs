@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 use spile::error::{Error, Result};
 use spile_gsd::{File, Mode, ops};
 use spile_ops::Pick;
@@ -26,13 +27,13 @@ pub(super) fn upgrade(args: &UpgradeArgs, context: &Context, out: &mut Output) -
         let before = File::open(entry.path, &context.limits)?.header().version_text();
         let done = ops::upgrade(entry.path, &context.limits)?;
         if context.json {
-            let mut document = out.document()?;
-            document.field("file", &entry.name())?;
-            document.field("from", &before)?;
-            document.field("to", "2.1")?;
-            document.field("chunks", &done.chunks)?;
-            document.field("steps", &done.steps)?;
-            document.end()?;
+            out.object(&[
+                ("file", json!(entry.name())),
+                ("from", json!(before)),
+                ("to", json!("2.1")),
+                ("chunks", json!(done.chunks)),
+                ("steps", json!(done.steps)),
+            ])?;
         } else if context.verbose {
             writeln!(out, "{}: {before} to 2.1", text::one_line(&entry.name()))?;
         }

@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use spile::convert;
 use spile::error::Result;
 use spile_gsd::File;
-use spile_gsd::semantics::{Log, LogColumn, Trajectory};
+use spile_gsd::semantics::{LogColumn, Trajectory};
 use spile_gsd::wire::Type;
 use spile_ops::json::write_element;
 
@@ -37,7 +38,10 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Output) -> Result
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
         document.field("step", &log.steps)?;
-        document.raw("columns", |out| json(&log, out))?;
+        document.raw("columns", |out| {
+            let columns = log.columns.iter().map(|column| column_json(column, log.steps.len()));
+            Ok(write!(out, "{{{}}}", columns.collect::<Vec<_>>().join(","))?)
+        })?;
         document.end()?;
         return Ok(Exit::Yes);
     }
@@ -95,45 +99,22 @@ fn cells(column: &LogColumn, frame: u64, separator: &str, csv: bool, line: &mut 
     }
 }
 
-/// Writes an object with a list per quantity; each item is the value of a frame, a list of values, or null.
-fn json(log: &Log, out: &mut dyn std::io::Write) -> Result<()> {
-    out.write_all(b"{")?;
-    for (k, column) in log.columns.iter().enumerate() {
-        let name = serde_json::to_string(&column.name).unwrap_or_default();
-        write!(out, "{}{name}:[", if k == 0 { "" } else { "," })?;
-        for frame in 0..log.steps.len() as u64 {
-            let mut text = String::from(if frame == 0 { "" } else { "," });
-            match column.values(frame) {
-                None => text.push_str("null"),
-                Some(values) if column.kind == Type::Character => {
-                    let string = String::from_utf8_lossy(&values.bytes).into_owned();
-                    text += &serde_json::to_string(&string).unwrap_or_default();
-                }
-                Some(values) => {
-                    let dtype = column.kind.dtype();
-                    let one = column.width() == 1;
-                    for (k, element) in values.bytes.chunks(dtype.size()).enumerate() {
-                        text.push_str(if one {
-                            ""
-                        } else if k == 0 {
-                            "["
-                        } else {
-                            ","
-                        });
-                        write_element(dtype, element, &mut text);
-                    }
-                    text.push_str(if one {
-                        ""
-                    } else if values.bytes.is_empty() {
-                        "[]"
-                    } else {
-                        "]"
-                    });
-                }
-            }
-            out.write_all(text.as_bytes())?;
+/// A field with the values of a quantity: per frame a value, a list of values, or null.
+fn column_json(column: &LogColumn, frames: usize) -> String {
+    let dtype = column.kind.dtype();
+    let value = |frame: usize| {
+        let Some(values) = column.values(frame as u64) else { return "null".to_string() };
+        if column.kind == Type::Character {
+            return json!(String::from_utf8_lossy(&values.bytes)).to_string();
         }
-        out.write_all(b"]")?;
-    }
-    Ok(out.write_all(b"}")?)
+        let element = |bytes: &[u8]| {
+            let mut text = String::new();
+            write_element(dtype, bytes, &mut text);
+            text
+        };
+        let list = values.bytes.chunks(dtype.size()).map(element).collect::<Vec<_>>().join(",");
+        if column.width() == 1 { list } else { format!("[{list}]") }
+    };
+    let list = (0..frames).map(value).collect::<Vec<_>>().join(",");
+    format!("{}:[{list}]", json!(column.name))
 }

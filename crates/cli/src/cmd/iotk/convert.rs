@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use spile::error::{Error, Result};
 use spile::sink::Sink;
 use spile::wire::ByteOrder;
@@ -60,9 +61,6 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
     let source = context.source(&args.file)?;
     let locate = |e: Error| e.with_path(&args.file).with_format("iotk");
     let form = Form::detect(&source).map_err(locate)?;
-    let form = form.ok_or_else(|| {
-        locate(Error::not_this_format("iotk-001", "expected Fortran records or tags").at(0))
-    })?;
     let mut framing = match form {
         Form::Binary(framing) => framing,
         Form::Text => Framing::default(),
@@ -104,12 +102,12 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         done
     };
     if context.json && args.output.path() != Path::new("-") {
-        let mut document = out.document()?;
-        document.field("file", &args.file.to_string_lossy())?;
-        document.field("output", &args.output.path().to_string_lossy())?;
-        document.field("elements", &done.elements)?;
-        document.field("lost", &done.lost)?;
-        document.end()?;
+        out.object(&[
+            ("file", json!(args.file.to_string_lossy())),
+            ("output", json!(args.output.path().to_string_lossy())),
+            ("elements", json!(done.elements)),
+            ("lost", json!(done.lost)),
+        ])?;
     } else {
         done.lost.iter().for_each(|what| context.warn(&args.file, &format!("not written: {what}")));
     }

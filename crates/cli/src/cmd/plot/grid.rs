@@ -9,7 +9,7 @@ use spile_plot::Axis;
 
 use super::super::cat;
 use super::array_part::ArrayPart;
-use super::{Job, array_part, index};
+use super::{Job, array_part, index, slice};
 
 /// Maximum number of coordinates that are read; of more only a few samples are read.
 const MAX_POINTS: u64 = 1 << 22;
@@ -20,15 +20,15 @@ pub(super) struct Grid {
     pub(super) axis: Axis,
     /// The dimension has coordinates; otherwise indices are used.
     pub(super) has_coordinates: bool,
-    edges: Edges,
+    cells: Cells,
     count: u64,
 }
 
-enum Edges {
-    /// Cell `k` starts at `start + k * step`.
-    Uniform { start: f64, step: f64 },
-    /// The lower edge of each cell and the upper edge of the last.
-    Each(Vec<f64>),
+enum Cells {
+    /// The centre of cell `k` is `first + k * step`.
+    Uniform { first: f64, step: f64 },
+    /// The centre of each cell; the lower edge of each cell and the upper edge of the last.
+    Each { centres: Vec<f64>, edges: Vec<f64> },
 }
 
 impl Grid {
@@ -38,45 +38,59 @@ impl Grid {
             Some(Coord::Uniform { start, step })
                 if start.is_finite() && step.is_finite() && *step != 0.0 =>
             {
-                Some(uniform_edges(start + span.start as f64 * step, step * span.step as f64))
+                let first = start + span.start as f64 * step;
+                Some(Cells::Uniform { first, step: step * span.step as f64 })
             }
             Some(Coord::Node(_)) => points(job, desc, dimension, span),
             _ => None,
         };
+        let Some(cells) = found else { return Self::index(desc, dimension, span) };
         let name = desc.dims.get(dimension).map_or("", String::as_str);
-        let unnamed = name == format!("dim{}", dimension + 1);
         let unit = match desc.coords.get(dimension) {
             Some(Coord::Node(id)) => array_part::unit(job.file.tree().node(*id)),
             // The unit of a uniform grid is an attribute of the array.
             _ => array_part::attribute(chosen.node, &format!("{name}_units")),
         };
-        let has_coordinates = found.is_some();
-        let label = match (unnamed, has_coordinates) {
-            (false, _) => name,
-            (true, true) => "grid",
-            (true, false) => "index",
-        };
-        let axis = if has_coordinates { Axis::new(label, unit) } else { Axis::integer(label) };
-        let edges = found.unwrap_or_else(|| uniform_edges(span.start as f64, span.step as f64));
-        Self { axis, has_coordinates, edges, count: span.count }
+        let axis = Axis::new(named(desc, dimension).unwrap_or("grid"), unit);
+        Self { axis, has_coordinates: true, cells, count: span.count }
+    }
+
+    /// The indices of a dimension.
+    pub(super) fn index(desc: &ArrayDesc, dimension: usize, span: Span) -> Self {
+        let axis = Axis::integer(named(desc, dimension).unwrap_or("index"));
+        let cells = Cells::Uniform { first: span.start as f64, step: span.step as f64 };
+        Self { axis, has_coordinates: false, cells, count: span.count }
+    }
+
+    /// The first point and the step, if the points are evenly spaced.
+    pub(super) fn spacing(&self) -> Option<(f64, f64)> {
+        match &self.cells {
+            Cells::Uniform { first, step } => Some((*first, *step)),
+            Cells::Each { centres, .. } => {
+                sampled_spacing(self.count, |k| centres.get(k as usize).copied())
+            }
+        }
     }
 
     /// The lower edge of cell `k`; for `k == count` the upper edge of the last cell.
     pub(super) fn edge(&self, k: u64) -> f64 {
-        match &self.edges {
-            Edges::Uniform { start, step } => start + k as f64 * step,
-            Edges::Each(edges) => edges.get(k as usize).copied().unwrap_or(f64::NAN),
+        match &self.cells {
+            Cells::Uniform { first, step } => first - step / 2.0 + k as f64 * step,
+            Cells::Each { edges, .. } => edges.get(k as usize).copied().unwrap_or(f64::NAN),
         }
     }
 
     /// The centre of cell `k`.
     pub(super) fn point(&self, k: u64) -> f64 {
-        f64::midpoint(self.edge(k), self.edge(k + 1))
+        match &self.cells {
+            Cells::Uniform { first, step } => first + k as f64 * step,
+            Cells::Each { centres, .. } => centres.get(k as usize).copied().unwrap_or(f64::NAN),
+        }
     }
 
     /// Boundaries of at most `most` groups of cells with about equal widths.
     pub(super) fn cuts(&self, most: usize) -> Vec<u64> {
-        let Edges::Each(edges) = &self.edges else { return even_cuts(self.count, most) };
+        let Cells::Each { edges, .. } = &self.cells else { return even_cuts(self.count, most) };
         if self.count <= most as u64 {
             return (0..=self.count).collect();
         }
@@ -101,13 +115,14 @@ impl Grid {
     }
 }
 
-/// Cells of equal width around points.
-fn uniform_edges(first: f64, step: f64) -> Edges {
-    Edges::Uniform { start: first - step / 2.0, step }
+/// The name of a dimension, if it has one.
+fn named(desc: &ArrayDesc, dimension: usize) -> Option<&str> {
+    let name = desc.dims.get(dimension)?;
+    (*name != format!("dim{}", dimension + 1)).then_some(name)
 }
 
 /// The cells around the points of a coordinate array, if it is monotonic.
-fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Option<Edges> {
+fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Option<Cells> {
     let Some(Coord::Node(id)) = desc.coords.get(dimension) else { return None };
     let tree = job.file.tree();
     let points = open(job, tree.node(*id))?;
@@ -118,30 +133,34 @@ fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Opti
         return None;
     }
     if span.count > MAX_POINTS {
-        return sampled_uniform_edges(span, |k| {
+        let (first, step) = sampled_spacing(span.count, |k| {
             read(Slice::Index(i64::try_from(index(span, k)).ok()?))?.pop()
-        });
+        })?;
+        return Some(Cells::Uniform { first, step });
     }
     // A coordinate array with one more element contains the edges.
     if given == length + 1 && span.step == 1 {
         let edges = read(Slice::range(span.start, span.start + span.count + 1))?;
-        return is_monotonic(&edges).then_some(Edges::Each(edges));
+        let centres = edges.windows(2).map(|w| f64::midpoint(w[0], w[1])).collect();
+        return is_monotonic(&edges).then_some(Cells::Each { centres, edges });
     }
     if given < length {
         return None;
     }
-    let end = index(span, span.count - 1) as i64 + span.step.signum();
-    let slice = Slice::Range {
-        start: Some(span.start as i64),
-        // A negative stop counts from the end.
-        stop: (end >= 0).then_some(end),
-        step: span.step,
-    };
-    let centres = read(slice)?;
+    let centres = read(slice(span))?;
     match centres[..] {
         _ if !is_monotonic(&centres) => None,
-        [one] => Some(uniform_edges(one, spacing(&neighbours(&read, span, length)?, one)?)),
-        _ => mesh_nodes(job, *id, length, span, &centres).or_else(|| midpoint_edges(&centres)),
+        [first] => {
+            let from = span.start.saturating_sub(1);
+            // The distance to the neighbours is the width of a single cell.
+            let near = read(Slice::range(from, (span.start + 2).min(length)))?;
+            Some(Cells::Uniform { first, step: cell_width(&near, first) })
+        }
+        _ => {
+            let nodes = mesh_nodes(job, *id, length, span, &centres);
+            let edges = nodes.or_else(|| midpoint_edges(&centres))?;
+            Some(Cells::Each { centres, edges })
+        }
     }
 }
 
@@ -158,14 +177,14 @@ fn is_monotonic(points: &[f64]) -> bool {
         && (points.is_sorted_by(|a, b| a < b) || points.is_sorted_by(|a, b| a > b))
 }
 
-/// Cells around a large number of points, if a few samples are evenly spaced.
-fn sampled_uniform_edges(span: Span, one: impl Fn(u64) -> Option<f64>) -> Option<Edges> {
-    let last = span.count - 1;
-    let (start, end) = (one(0)?, one(last)?);
+/// The first point and the step of `count` points, if a few samples are evenly spaced.
+fn sampled_spacing(count: u64, point: impl Fn(u64) -> Option<f64>) -> Option<(f64, f64)> {
+    let last = count.checked_sub(1).filter(|last| *last > 0)?;
+    let (start, end) = (point(0)?, point(last)?);
     let step = (end - start) / last as f64;
     let near =
-        |k: u64| one(k).is_some_and(|v| (v - start - k as f64 * step).abs() < 1e-3 * step.abs());
-    [1, last / 3, last / 2, last - 1].into_iter().all(near).then(|| uniform_edges(start, step))
+        |k: u64| point(k).is_some_and(|v| (v - start - k as f64 * step).abs() < 1e-3 * step.abs());
+    [1, last / 3, last / 2, last - 1].into_iter().all(near).then_some((start, step))
 }
 
 /// The nodes of the mesh if the points are cell centres: an array in the same group with one more element
@@ -176,7 +195,7 @@ fn mesh_nodes(
     length: u64,
     span: Span,
     centres: &[f64],
-) -> Option<Edges> {
+) -> Option<Vec<f64>> {
     let tree = job.file.tree();
     let parent = tree.node(points).parent;
     let siblings = tree.arrays().filter(|(_, node, desc)| {
@@ -189,34 +208,28 @@ fn mesh_nodes(
             (f64::midpoint(w[0], w[1]) - c).abs() <= 1e-6 * (w[1] - w[0]).abs()
         };
         let fits = nodes.len() == centres.len() + 1 && is_monotonic(&nodes);
-        (fits && nodes.windows(2).zip(centres).all(middle)).then_some(Edges::Each(nodes))
+        (fits && nodes.windows(2).zip(centres).all(middle)).then_some(nodes)
     })
 }
 
-/// Cells with edges at the midpoints between at least two points.
-fn midpoint_edges(centres: &[f64]) -> Option<Edges> {
+/// Edges at the midpoints between at least two points.
+fn midpoint_edges(centres: &[f64]) -> Option<Vec<f64>> {
     let (&[first, second, ..], &[.., before, last]) = (centres, centres) else { return None };
     let mut edges = vec![first - (second - first) / 2.0];
     edges.extend(centres.windows(2).map(|w| f64::midpoint(w[0], w[1])));
     edges.push(last + (last - before) / 2.0);
-    Some(Edges::Each(edges))
+    Some(edges)
 }
 
-/// The neighbours of a single point, which define the width of its cell.
-fn neighbours(
-    read: &impl Fn(Slice) -> Option<Vec<f64>>,
-    span: Span,
-    length: u64,
-) -> Option<Vec<f64>> {
-    let from = span.start.saturating_sub(1);
-    read(Slice::range(from, (span.start + 2).min(length)))
-}
-
-fn spacing(near: &[f64], one: f64) -> Option<f64> {
-    let steps = near.windows(2).map(|w| w[1] - w[0]);
-    // Without neighbours the width is the absolute value of the point.
-    let fallback = if one == 0.0 { 1.0 } else { one.abs() };
-    Some(steps.fold(f64::NAN, f64::max)).filter(|s| s.is_finite() && *s != 0.0).or(Some(fallback))
+/// The width of a single cell: the distance of neighbouring points, or without neighbours the absolute value
+/// of the point.
+fn cell_width(near: &[f64], point: f64) -> f64 {
+    let width = near.windows(2).map(|w| w[1] - w[0]).fold(f64::NAN, f64::max);
+    match point {
+        _ if width.is_finite() && width != 0.0 => width,
+        0.0 => 1.0,
+        _ => point.abs(),
+    }
 }
 
 #[cfg(test)]
@@ -237,7 +250,7 @@ mod tests {
             let grid = Grid {
                 axis: Axis::default(),
                 has_coordinates: true,
-                edges: Edges::Each(edges),
+                cells: Cells::Each { centres: Vec::new(), edges },
                 count: 11,
             };
             assert_eq!(grid.cuts(10), want);
@@ -248,7 +261,7 @@ mod tests {
         let even = Grid {
             axis: Axis::default(),
             has_coordinates: false,
-            edges: uniform_edges(0.0, 1.0),
+            cells: Cells::Uniform { first: 0.0, step: 1.0 },
             count: 9,
         };
         assert_eq!((even.cuts(3), even.edge(9), even.point(4)), (vec![0, 3, 6, 9], 8.5, 4.0));

@@ -4,12 +4,12 @@ use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Coord};
 use spile::read::Array;
 use spile::reduce::raster;
-use spile::select::{Selection, Slice, Span};
+use spile::select::{Selection, Span};
 use spile_plot::{Axis, Figure, HeatMap};
 
 use super::array_part::ArrayPart;
 use super::grid::Grid;
-use super::{Job, MAX_SERIES, PlotArgs, index, short};
+use super::{Job, MAX_SERIES, PlotArgs, index, short, slice};
 
 /// Estimated memory per cell in bytes.
 const CELL_BYTES: u64 = 128;
@@ -134,18 +134,4 @@ fn part_name(job: &Job<'_>, chosen: &ArrayPart<'_>, spans: &[Span], middle: bool
         name.push_str(" (the middle)");
     }
     name
-}
-
-/// The slice that resolves to this span.
-fn slice(span: Span) -> Slice {
-    if span.dropped {
-        return Slice::Index(span.start as i64);
-    }
-    let stop = span.start as i64 + span.count as i64 * span.step;
-    // A negative stop counts from the end.
-    Slice::Range {
-        start: Some(span.start as i64),
-        stop: (stop >= 0).then_some(stop),
-        step: span.step,
-    }
 }

@@ -1,6 +1,6 @@
 //! The data of a figure as JSON.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 use spile::error::Result;
 use spile::layout::Coord;
 use spile_ops::json::Real;
@@ -11,18 +11,17 @@ use crate::exit::Exit;
 use crate::print::Output;
 
 pub(super) fn write(args: &PlotArgs, figure: &Figure, out: &mut Output) -> Result<Exit> {
-    let mut document = out.document()?;
-    document.field("file", &args.file.to_string_lossy())?;
-    document.field("title", &figure.title)?;
-    document.field("x", &AxisInfo::of(&figure.x))?;
-    document.field("y", &AxisInfo::of(&figure.y))?;
-    if let Some(map) = &figure.map {
-        document.field("map", &Map::of(map))?;
-    } else {
-        let series: Vec<Line<'_>> = figure.series.iter().map(Line::of).collect();
-        document.field("series", &series)?;
-    }
-    document.end()?;
+    let axis = |axis: &Axis| json!({ "label": axis.label, "unit": axis.unit });
+    out.object(&[
+        ("file", json!(args.file.to_string_lossy())),
+        ("title", json!(figure.title)),
+        ("x", axis(&figure.x)),
+        ("y", axis(&figure.y)),
+        match &figure.map {
+            Some(map) => ("map", heat_map(map)),
+            None => ("series", figure.series.iter().map(series).collect()),
+        },
+    ])?;
     Ok(Exit::Yes)
 }
 
@@ -30,67 +29,31 @@ fn reals(values: &[f64]) -> Vec<Real> {
     values.iter().map(|v| Real(*v)).collect()
 }
 
-#[derive(Serialize)]
-struct AxisInfo<'a> {
-    label: &'a str,
-    unit: &'a str,
+fn heat_map(map: &HeatMap) -> Value {
+    let columns = map.x.len().saturating_sub(1).max(1);
+    json!({
+        "label": map.colour.label,
+        "unit": map.colour.unit,
+        "x_edges": reals(&map.x),
+        "y_edges": reals(&map.y),
+        "rows": map.values.chunks(columns).map(reals).collect::<Vec<_>>(),
+    })
 }
 
-impl<'a> AxisInfo<'a> {
-    fn of(axis: &'a Axis) -> Self {
-        Self { label: &axis.label, unit: &axis.unit }
-    }
-}
-
-#[derive(Serialize)]
-struct Map<'a> {
-    #[serde(flatten)]
-    named: AxisInfo<'a>,
-    x_edges: Vec<Real>,
-    y_edges: Vec<Real>,
-    rows: Vec<Vec<Real>>,
-}
-
-impl<'a> Map<'a> {
-    fn of(map: &'a HeatMap) -> Self {
-        let columns = map.x.len().saturating_sub(1).max(1);
-        Self {
-            named: AxisInfo::of(&map.colour),
-            x_edges: reals(&map.x),
-            y_edges: reals(&map.y),
-            rows: map.values.chunks(columns).map(reals).collect(),
+fn series(series: &Series) -> Value {
+    let label = &series.label;
+    let uniform = |start: f64, step: f64, low: &[f64], high: &[f64]| {
+        let (start, step, low, high) = (Real(start), Real(step), reals(low), reals(high));
+        json!({ "label": label, "start": start, "step": step, "low": low, "high": high })
+    };
+    match &series.points {
+        Points::Line { x, y } if let Ok((start, step)) = Coord::spacing(x) => {
+            uniform(start, step, y, y)
         }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Line<'a> {
-    Uniform { label: &'a str, start: Real, step: Real, low: Vec<Real>, high: Vec<Real> },
-    Points { label: &'a str, x: Vec<Real>, y: Vec<Real> },
-}
-
-impl<'a> Line<'a> {
-    fn of(series: &'a Series) -> Self {
-        let label = series.label.as_str();
-        match &series.points {
-            Points::Line { x, y } => match Coord::spacing(x) {
-                Ok((start, step)) => {
-                    let (start, step) = (Real(start), Real(step));
-                    Self::Uniform { label, start, step, low: reals(y), high: reals(y) }
-                }
-                Err(_) => Self::Points { label, x: reals(x), y: reals(y) },
-            },
-            Points::Dots { x, y } => Self::Points { label, x: reals(x), y: reals(y) },
-            Points::Envelope { start, step, low, high } => {
-                let (start, step) = (Real(*start), Real(*step));
-                Self::Uniform { label, start, step, low: reals(low), high: reals(high) }
-            }
-            Points::Bars { start, step, high } => {
-                let (start, step) = (Real(*start), Real(*step));
-                let low = vec![Real(0.0); high.len()];
-                Self::Uniform { label, start, step, low, high: reals(high) }
-            }
+        Points::Line { x, y } | Points::Dots { x, y } => {
+            json!({ "label": label, "x": reals(x), "y": reals(y) })
         }
+        Points::Envelope { start, step, low, high } => uniform(*start, *step, low, high),
+        Points::Bars { start, step, high } => uniform(*start, *step, &vec![0.0; high.len()], high),
     }
 }

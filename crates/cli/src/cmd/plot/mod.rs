@@ -29,7 +29,7 @@ use spile::dtype::Kind;
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
-use spile::select::Span;
+use spile::select::{Slice, Span};
 use spile::sink::Sink;
 use spile_plot::{Axis, ColourMode, Figure};
 
@@ -397,6 +397,20 @@ fn skip_grid_column(desc: &ArrayDesc, array: &Array, spans: &mut [Span]) {
 /// The index of element `k` of a span.
 fn index(span: Span, k: u64) -> u64 {
     span.start.wrapping_add_signed(k as i64 * span.step)
+}
+
+/// The slice that resolves to this span.
+fn slice(span: Span) -> Slice {
+    if span.dropped {
+        return Slice::Index(span.start as i64);
+    }
+    let stop = span.start as i64 + span.count as i64 * span.step;
+    // A negative stop counts from the end.
+    Slice::Range {
+        start: Some(span.start as i64),
+        stop: (stop >= 0).then_some(stop),
+        step: span.step,
+    }
 }
 
 /// A number with four digits, for titles.

@@ -1,13 +1,12 @@
 //! `spile scda unpack`.
 
-use std::fs;
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write as _};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use spile::error::{Error, ErrorKind, Result};
+use spile::error::{Error, Result};
+use spile::sink::{FolderSink, Overwrite, Sink};
 use spile_scda::wire::{Breaks, Kind};
 use spile_scda::{Content, File, Section};
 
@@ -47,9 +46,12 @@ pub(super) fn run(args: &UnpackArgs, context: &Context, out: &mut Output) -> Res
     if file.header().breaks == Breaks::Other {
         context.warn(&args.file, "unknown line-break style; written as unix");
     }
-    let folder = Folder::create(&args.output)?;
+    // An empty folder is replaced.
+    let empty = args.output.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    let overwrite = if empty { Overwrite::Replace } else { Overwrite::Never };
+    let folder = FolderSink::create(&args.output, overwrite)?;
     let locate = |e: Error| e.with_path(&args.file).with_format("scda");
-    write_all(&file, folder.path()).map_err(locate)?;
+    write_all(&file, &folder).map_err(locate)?;
     folder.commit()?;
     let done = Done {
         file: Some(args.file.to_string_lossy().into_owned()),
@@ -63,8 +65,8 @@ pub(super) fn run(args: &UnpackArgs, context: &Context, out: &mut Output) -> Res
 }
 
 /// Writes manifest and data files to a folder.
-fn write_all(file: &File, folder: &Path) -> Result<()> {
-    let mut manifest = DataFile::create(folder, MANIFEST)?;
+fn write_all(file: &File, folder: &FolderSink) -> Result<()> {
+    let mut manifest = BufWriter::new(folder.file(MANIFEST)?);
     let header = file.header();
     let breaks = if header.breaks == Breaks::Mime { Style::Mime } else { Style::Unix };
     writeln!(manifest, "{{")?;
@@ -81,7 +83,7 @@ fn write_all(file: &File, folder: &Path) -> Result<()> {
         write!(manifest, "\n    {}{}", json(&row)?, if number < last { "," } else { "\n  " })?;
     }
     writeln!(manifest, "]\n}}")?;
-    manifest.finish()
+    Ok(manifest.flush()?)
 }
 
 fn json(value: &impl Serialize) -> Result<String> {
@@ -89,11 +91,9 @@ fn json(value: &impl Serialize) -> Result<String> {
 }
 
 /// Writes the data of a section and returns its entry of the manifest.
-fn write_section(file: &File, section: &Section, folder: &Path, name: &str) -> Result<Row> {
+fn write_section(file: &File, section: &Section, folder: &FolderSink, name: &str) -> Result<Row> {
     let data_name = format!("{name}.bin");
-    let mut data = DataFile::create(folder, &data_name)?;
-    copy(&file.content(section)?, &mut data)?;
-    data.finish()?;
+    copy(&file.content(section)?, &mut folder.file(&data_name)?)?;
     let size = match section.kind {
         Kind::Inline => None,
         Kind::Block | Kind::Array => Some(Sizes::One(section.size)),
@@ -109,7 +109,7 @@ fn write_section(file: &File, section: &Section, folder: &Path, name: &str) -> R
     })
 }
 
-fn copy(content: &Content, to: &mut DataFile) -> Result<()> {
+fn copy(content: &Content, to: &mut Sink) -> Result<()> {
     let mut buffer = vec![0; content.len().min(COPY_BYTES) as usize];
     let mut at = 0;
     while at < content.len() {
@@ -122,93 +122,14 @@ fn copy(content: &Content, to: &mut DataFile) -> Result<()> {
 }
 
 /// Returns the sizes of elements for the manifest; many sizes are written to a file.
-fn write_sizes(sizes: &[u64], folder: &Path, name: &str) -> Result<Sizes> {
+fn write_sizes(sizes: &[u64], folder: &FolderSink, name: &str) -> Result<Sizes> {
     if sizes.len() <= MAX_INLINE_SIZES {
         return Ok(Sizes::List(sizes.to_vec()));
     }
-    let mut file = DataFile::create(folder, name)?;
+    let mut file = BufWriter::new(folder.file(name)?);
     for size in sizes {
         writeln!(file, "{size}")?;
     }
-    file.finish()?;
+    file.flush()?;
     Ok(Sizes::File(name.into()))
-}
-
-/// A file in the output folder.
-struct DataFile {
-    path: PathBuf,
-    writer: BufWriter<fs::File>,
-}
-
-impl DataFile {
-    fn create(folder: &Path, name: &str) -> Result<Self> {
-        let path = folder.join(name);
-        let file = fs::File::create_new(&path).map_err(|e| Error::io(&path, e))?;
-        Ok(Self { path, writer: BufWriter::with_capacity(64 << 10, file) })
-    }
-
-    fn finish(self) -> Result<()> {
-        let Self { path, writer } = self;
-        let written = writer.into_inner().map_err(io::IntoInnerError::into_error);
-        written.and_then(|file| file.sync_all()).map_err(|e| Error::io(path, e))
-    }
-}
-
-impl Write for DataFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.write(bytes).map_err(|e| Error::io(&self.path, e).into())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
-    }
-}
-
-/// An output folder that is written to a temporary folder and renamed when complete.
-struct Folder<'a> {
-    target: &'a Path,
-    temporary: tempfile::TempDir,
-}
-
-impl<'a> Folder<'a> {
-    fn create(target: &'a Path) -> Result<Self> {
-        let taken = || {
-            Error::new(ErrorKind::Exists, "", "already exists; nothing was written")
-                .with_path(target)
-                .hint("specify a new folder")
-        };
-        match fs::read_dir(target) {
-            Ok(entries) => {
-                if entries.count() > 0 {
-                    return Err(taken());
-                }
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Err(taken()),
-            Err(e) => return Err(Error::io(target, e)),
-        }
-        let name = target
-            .file_name()
-            .ok_or_else(|| Error::argument("the path has no folder name").with_path(target))?;
-        let parent = target.parent().filter(|p| !p.as_os_str().is_empty());
-        let temporary = tempfile::Builder::new()
-            .prefix(&format!(".{}.", name.to_string_lossy()))
-            .suffix(".part")
-            .permissions(fs::Permissions::from_mode(0o777))
-            .tempdir_in(parent.unwrap_or(Path::new(".")))
-            .map_err(|e| Error::io(target, e))?;
-        Ok(Self { target, temporary })
-    }
-
-    fn path(&self) -> &Path {
-        self.temporary.path()
-    }
-
-    /// Renames the temporary folder to the target. Only an empty folder is replaced.
-    fn commit(self) -> Result<()> {
-        fs::rename(self.temporary.path(), self.target).map_err(|e| Error::io(self.target, e))?;
-        // The temporary folder no longer exists.
-        let _ = self.temporary.keep();
-        Ok(())
-    }
 }

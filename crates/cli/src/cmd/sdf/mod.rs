@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::json;
 use spile::error::{Error, Result};
 use spile::read::Axes;
 use spile::select::Selection;
@@ -92,10 +93,7 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
             ));
         }
         if context.json {
-            let mut document = out.document()?;
-            document.field("file", &entry.name())?;
-            document.field("decks", &decks)?;
-            document.end()?;
+            out.object(&[("file", json!(entry.name())), ("decks", json!(decks))])?;
             return Ok(Exit::Yes);
         }
         out.heading(entry)?;
@@ -168,12 +166,12 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
         }
     }
     if context.json {
-        let mut document = out.document()?;
-        document.field("file", &args.file.to_string_lossy())?;
-        document.field("folder", &folder.to_string_lossy())?;
-        document.field("written", &written)?;
-        document.field("refused", &found.refused)?;
-        document.end()?;
+        out.object(&[
+            ("file", json!(args.file.to_string_lossy())),
+            ("folder", json!(folder.to_string_lossy())),
+            ("written", json!(written)),
+            ("refused", json!(found.refused)),
+        ])?;
     } else if !context.quiet {
         for name in &written {
             writeln!(out, "{}", text::one_line(name))?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, ValueEnum};
 use spile::error::{Error, Result};
 use spile_taf::{File, ops};
 
@@ -36,49 +36,34 @@ pub(super) struct AdjustArgs {
     file: PathBuf,
     /// Dimension, counted from 1
     dimension: usize,
-    #[command(subcommand)]
     change: GridChange,
+    /// New value, shift or factor; for span the first and the last grid value
+    #[arg(required = true, num_args = 1..=2, allow_negative_numbers = true, value_name = "VALUE")]
+    values: Vec<f64>,
 }
 
-#[derive(Debug, Subcommand)]
-#[command(disable_help_subcommand = true)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum GridChange {
     /// Add a constant to the grid
-    Shift {
-        #[arg(allow_hyphen_values = true)]
-        value: f64,
-    },
+    Shift,
     /// Multiply the grid by a constant
-    Scale {
-        #[arg(allow_hyphen_values = true)]
-        value: f64,
-    },
+    Scale,
     /// Set the first grid value
-    Start {
-        #[arg(allow_hyphen_values = true)]
-        value: f64,
-    },
+    Start,
     /// Set the grid spacing
-    Step {
-        #[arg(allow_hyphen_values = true)]
-        value: f64,
-    },
+    Step,
     /// Set the first and the last grid value
-    Span {
-        #[arg(allow_hyphen_values = true)]
-        min: f64,
-        #[arg(allow_hyphen_values = true)]
-        max: f64,
-    },
+    Span,
 }
 
 pub(super) fn adjust(args: &AdjustArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let change = match args.change {
-        GridChange::Shift { value } => ops::Adjust::Shift(value),
-        GridChange::Scale { value } => ops::Adjust::Scale(value),
-        GridChange::Start { value } => ops::Adjust::Start(value),
-        GridChange::Step { value } => ops::Adjust::Step(value),
-        GridChange::Span { min, max } => ops::Adjust::Span(min, max),
+    let change = match (args.change, &args.values[..]) {
+        (GridChange::Shift, [value]) => ops::Adjust::Shift(*value),
+        (GridChange::Scale, [value]) => ops::Adjust::Scale(*value),
+        (GridChange::Start, [value]) => ops::Adjust::Start(*value),
+        (GridChange::Step, [value]) => ops::Adjust::Step(*value),
+        (GridChange::Span, [min, max]) => ops::Adjust::Span(*min, *max),
+        _ => return Err(Error::argument("expected two values for span, otherwise one")),
     };
     ops::adjust(&args.file, args.dimension, change, &context.limits)?;
     Done::new(&args.file).report(context, out)

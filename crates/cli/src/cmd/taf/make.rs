@@ -114,6 +114,9 @@ pub(super) struct ConvertArgs {
     /// Files or patterns
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Output file, for one file with one array [default: NAME.taf next to the input]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Samples of .dig files are signed
     #[arg(long)]
     dig_signed: bool,
@@ -142,10 +145,15 @@ impl ConvertArgs {
 pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let mut some = false;
     let exit = context.each_file(&args.files, out, |entry, out| {
-        let file = args.open(entry.path, context)?;
+        let file = super::as_one_array(args.open(entry.path, context)?, context);
         let count = file.tree().arrays().count();
         for (k, (_, node, desc)) in file.tree().arrays().enumerate() {
-            let target = if count == 1 {
+            let target = if let Some(output) = &args.output {
+                if entry.many || count > 1 {
+                    return Err(Error::argument("-o requires one file with one array"));
+                }
+                output.clone()
+            } else if count == 1 {
                 entry.path.with_extension("taf")
             } else {
                 let stem = entry.path.file_stem().unwrap_or_default().to_string_lossy();

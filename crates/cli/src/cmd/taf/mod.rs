@@ -173,11 +173,20 @@ fn parse_index(number: f64) -> Result<u64> {
 
 /// Opens a file with one array.
 fn open_input(path: &Path, context: &Context) -> Result<(Dataset, Array)> {
-    let file = context.open(path)?;
+    let file = as_one_array(context.open(path)?, context);
     let tree = file.tree();
     let (_, desc) = cat::only_array(tree).map_err(|e| e.with_path(path))?;
     let array = file.open_array(desc).map_err(|e| e.with_path(path))?;
     Ok((file, array))
+}
+
+/// A table whose columns are all numbers as one array of rows and columns; any other file as it is.
+fn as_one_array(file: Dataset, context: &Context) -> Dataset {
+    let named = |name: &str| spile::REGISTRY.named(name).ok();
+    let is_table = file.format().is_some_and(|info| info.name == "csv");
+    let columns = named("columns").filter(|_| is_table && file.tree().arrays().count() > 1);
+    let open = |format| Dataset::open(format, file.source().clone(), &context.options()).ok();
+    columns.and_then(open).unwrap_or(file)
 }
 
 /// The result of an operation.

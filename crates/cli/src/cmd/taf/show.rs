@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 use spile::Dataset;
 use spile::error::Result;
 use spile::reduce::Stats;
@@ -254,10 +255,10 @@ pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> R
         drop(file);
         let copy = ops::backup(entry.path)?;
         if context.json {
-            let mut document = out.document()?;
-            document.field("file", &entry.name())?;
-            document.field("backup", &copy.to_string_lossy())?;
-            document.end()?;
+            out.object(&[
+                ("file", json!(entry.name())),
+                ("backup", json!(copy.to_string_lossy())),
+            ])?;
         } else if !context.quiet {
             writeln!(out, "{}", text::one_line(&copy.to_string_lossy()))?;
         }

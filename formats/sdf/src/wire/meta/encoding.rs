@@ -1,7 +1,7 @@
 //! Field order of the metadata of each block type, for reading and writing.
 
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
+use spile_core::error::Result;
 use spile_core::tree::Value;
 
 use super::{Mesh, Meta, RunInfo, Station, Stitched};
@@ -63,11 +63,9 @@ impl Meta {
             }
             Self::NameValue { names, values } => {
                 f.strings(names, n, s)?;
-                let one = |f: &mut F, v: &mut NamedValue| v.fields(f, block.datatype, s);
-                let mut all: Vec<NamedValue> =
-                    std::mem::take(values).into_iter().map(NamedValue).collect();
-                f.list(&mut all, n, one)?;
-                *values = all.into_iter().map(|v| v.0).collect();
+                let old = std::mem::take(values);
+                let all = (0..n).map(|k| value(f, old.get(k), block.datatype, s));
+                *values = all.collect::<Result<_>>()?;
                 Ok(())
             }
             Self::Other(bytes) => f.bytes(bytes, block.info_length.unwrap_or(0) as usize),
@@ -153,12 +151,7 @@ impl Station {
         f.list(&mut self.station_x0, n.saturating_mul(stations), F::r8)?;
         f.strings(&mut self.variable_ids, variables, ID)?;
         f.strings(&mut self.variable_names, variables, s)?;
-        f.list(&mut self.variable_types, variables, |f, datatype| {
-            let mut code = datatype.code();
-            f.i4(&mut code)?;
-            *datatype = DataType::from_code(code);
-            Ok(())
-        })?;
+        f.list(&mut self.variable_types, variables, F::datatype)?;
         f.strings(&mut self.variable_units, variables, ID)?;
         if use_mult[0] != 0 {
             f.list(self.variable_mults.get_or_insert_default(), variables, F::r8)?;
@@ -167,79 +160,59 @@ impl Station {
     }
 }
 
-/// A value of a name-value block; empty bytes until it is read.
-struct NamedValue(Value);
-
-impl Default for NamedValue {
-    fn default() -> Self {
-        Self(Value::Bytes(Vec::new()))
-    }
+/// Reads a value of a name-value block, or writes `old`, which is `None` when reading. Strings have `s`
+/// bytes. Returns the value.
+fn value<F: Fields>(f: &mut F, old: Option<&Value>, datatype: DataType, s: usize) -> Result<Value> {
+    let wrong = |f: &F| f.invalid(format!("expected values of type {}", datatype.name()));
+    Ok(match datatype {
+        DataType::Integer4 => {
+            let number = known(old).and_then(|v: i64| i32::try_from(v).ok());
+            let mut number = number.ok_or_else(|| wrong(f))?;
+            f.i4(&mut number)?;
+            Value::Int(number.into())
+        }
+        DataType::Integer8 => {
+            let mut number = known(old).ok_or_else(|| wrong(f))?;
+            f.i8(&mut number)?;
+            Value::Int(number)
+        }
+        DataType::Real4 => {
+            let number: f64 = known(old).ok_or_else(|| wrong(f))?;
+            let number = f.number((number as f32).to_le_bytes())?;
+            Value::Float(f32::from_le_bytes(number).into())
+        }
+        DataType::Real8 => {
+            let mut number = known(old).ok_or_else(|| wrong(f))?;
+            f.r8(&mut number)?;
+            Value::Float(number)
+        }
+        DataType::Logical => {
+            let mut flag = known(old).ok_or_else(|| wrong(f))?;
+            f.flag(&mut flag)?;
+            Value::Bool(flag)
+        }
+        DataType::Character => {
+            let mut text = known(old).ok_or_else(|| wrong(f))?;
+            f.text(&mut text, s)?;
+            Value::Text(text)
+        }
+        // A quadruple precision number is kept as little-endian bytes; other types have no bytes.
+        _ => {
+            let size = if datatype == DataType::Real16 { 16 } else { 0 };
+            let mut number = [0; 16];
+            match old {
+                None => {}
+                Some(Value::Bytes(bytes)) if bytes.len() <= size => {
+                    number[..bytes.len()].copy_from_slice(bytes);
+                }
+                Some(_) => return Err(wrong(f)),
+            }
+            Value::Bytes(if size == 0 { Vec::new() } else { f.number(number)?.to_vec() })
+        }
+    })
 }
 
-impl NamedValue {
-    /// Reads or writes the value; strings have `s` bytes.
-    fn fields(&mut self, f: &mut impl Fields, datatype: DataType, s: usize) -> Result<()> {
-        let value = std::mem::replace(&mut self.0, Value::Bytes(Vec::new()));
-        let blank = value == Value::Bytes(Vec::new());
-        let number = match value {
-            Value::Int(v) => Some(i128::from(v)),
-            Value::UInt(v) => Some(i128::from(v)),
-            _ => blank.then_some(0),
-        };
-        let real = match value {
-            Value::Float(v) => Some(v),
-            _ => number.map(|v| v as f64),
-        };
-        let wrong =
-            |f: &dyn Fn(String) -> Error| f(format!("expected values of type {}", datatype.name()));
-        self.0 = match (datatype, value) {
-            (DataType::Integer4, _) => {
-                let fits = number.and_then(|v| i32::try_from(v).ok());
-                let mut v = fits.ok_or_else(|| wrong(&|m| f.invalid(m)))?;
-                f.i4(&mut v)?;
-                Value::Int(i64::from(v))
-            }
-            (DataType::Integer8, _) => {
-                let fits = number.and_then(|v| i64::try_from(v).ok());
-                let mut v = fits.ok_or_else(|| wrong(&|m| f.invalid(m)))?;
-                f.i8(&mut v)?;
-                Value::Int(v)
-            }
-            (DataType::Real4, _) => {
-                let mut v = real.ok_or_else(|| wrong(&|m| f.invalid(m)))? as f32;
-                f.r4(&mut v)?;
-                Value::Float(f64::from(v))
-            }
-            (DataType::Real8, _) => {
-                let mut v = real.ok_or_else(|| wrong(&|m| f.invalid(m)))?;
-                f.r8(&mut v)?;
-                Value::Float(v)
-            }
-            (DataType::Logical, Value::Bool(v)) => {
-                f.bytes(&mut vec![u8::from(v)], 1)?;
-                Value::Bool(v)
-            }
-            (DataType::Logical, _) if blank => {
-                let mut byte = Vec::new();
-                f.bytes(&mut byte, 1)?;
-                Value::Bool(byte != [0])
-            }
-            (DataType::Character, Value::Text(mut text)) => {
-                f.text(&mut text, s)?;
-                Value::Text(text)
-            }
-            (DataType::Character, _) if blank => {
-                let mut text = String::new();
-                f.text(&mut text, s)?;
-                Value::Text(text)
-            }
-            (DataType::Real16, Value::Bytes(mut bytes)) => {
-                f.r16(&mut bytes)?;
-                Value::Bytes(bytes)
-            }
-            _ if blank => Value::Bytes(Vec::new()),
-            _ => return Err(wrong(&|m| f.invalid(m))),
-        };
-        Ok(())
-    }
+/// A value in memory; the default if there is none, `None` if it is of another type.
+fn known<T: Default + for<'v> TryFrom<&'v Value>>(value: Option<&Value>) -> Option<T> {
+    value.map_or_else(|| Some(T::default()), |value| T::try_from(value).ok())
 }

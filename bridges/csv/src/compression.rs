@@ -1,0 +1,150 @@
+//! Compressed tables: gzip and Zstandard, recognised by their first bytes, chosen by the file name.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::source::{ReadAt, Source};
+
+/// Compression of the entire file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Gzip,
+    Zstd,
+}
+
+/// Bytes decoded at once.
+const CHUNK: usize = 1 << 20;
+
+impl Compression {
+    /// Recognises compressed data.
+    pub(crate) fn of(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// The compression of a new file, from its name: `x.csv.gz`, `x.csv.zst`.
+    pub(crate) fn of_name(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "gz" => Some(Self::Gzip),
+            "zst" | "zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    fn decoder<'a>(self, stored: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(stored)),
+            Self::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
+        })
+    }
+
+    /// What can be decoded of the beginning of a file.
+    pub(crate) fn beginning(self, head: &[u8]) -> Vec<u8> {
+        let mut text = vec![0; 4 * head.len()];
+        let mut len = 0;
+        if let Ok(mut decoder) = self.decoder(head) {
+            while let Ok(got) = decoder.read(&mut text[len..]) {
+                len += got;
+                if got == 0 {
+                    break;
+                }
+            }
+        }
+        text.truncate(len);
+        text
+    }
+
+    /// A writer that compresses; its result is complete after `Encoder::finish`.
+    pub(crate) fn encoder<W: Write>(self, out: W) -> io::Result<Encoder<W>> {
+        Ok(match self {
+            Self::Gzip => {
+                Encoder::Gzip(flate2::write::GzEncoder::new(out, flate2::Compression::default()))
+            }
+            Self::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(out, 0)?),
+        })
+    }
+}
+
+/// A writer that compresses.
+pub(crate) enum Encoder<W: Write> {
+    Gzip(flate2::write::GzEncoder<W>),
+    Zstd(zstd::stream::write::Encoder<'static, W>),
+}
+
+impl<W: Write> Encoder<W> {
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Gzip(encoder) => encoder.write_all(bytes),
+            Self::Zstd(encoder) => encoder.write_all(bytes),
+        }
+    }
+
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Gzip(encoder) => encoder.finish().map(|_| ()),
+            Self::Zstd(encoder) => encoder.finish().map(|_| ()),
+        }
+    }
+}
+
+/// The source, or its decompressed content in memory, which is charged to the limit of memory.
+pub(crate) fn open_decompressed(source: Source, limits: &Limits) -> Result<Source> {
+    let mut head = [0; 4];
+    let got = source.read_at_most(0, &mut head)?;
+    let Some(compression) = Compression::of(&head[..got]) else { return Ok(source) };
+    let broken = |e: io::Error| {
+        // Errors of the source are not those of the data.
+        match e.downcast::<Error>() {
+            Ok(own) => own,
+            Err(e) => {
+                Error::malformed("csv-006", format!("the compressed data is invalid: {e}")).at(0)
+            }
+        }
+    };
+    let stored = Sequential { source: &source, at: 0 };
+    let mut decoder = compression.decoder(io::BufReader::new(stored)).map_err(broken)?;
+    let mut text = Vec::new();
+    loop {
+        limits.allow((text.len() + CHUNK) as u64, "the decompressed table")?;
+        let from = text.len();
+        text.resize(from + CHUNK, 0);
+        let got = decoder.read(&mut text[from..]).map_err(broken)?;
+        text.truncate(from + got);
+        if got == 0 {
+            break;
+        }
+    }
+    let name = source.path().map(Path::to_path_buf);
+    Ok(Source::foreign(name, text.len() as u64, Box::new(Memory(text))))
+}
+
+/// Reads a source from the beginning to the end.
+struct Sequential<'a> {
+    source: &'a Source,
+    at: u64,
+}
+
+impl Read for Sequential<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.source.read_at_most(self.at, buffer).map_err(io::Error::other)?;
+        self.at += got as u64;
+        Ok(got)
+    }
+}
+
+struct Memory(Vec<u8>);
+
+impl ReadAt for Memory {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+        let len = buffer.len().min(self.0.len() - from);
+        buffer[..len].copy_from_slice(&self.0[from..from + len]);
+        Ok(len)
+    }
+}

@@ -1,0 +1,403 @@
+//! Recognition of tables from their first lines: separator, comments, names and units of the columns.
+
+use spile_core::format::Score;
+use spile_core::text_records::is_unit;
+
+use crate::heading::Heading;
+use crate::value::{is_missing, is_number};
+use crate::wire::{BLANKS, Dialect, unquoted};
+
+/// Records that are examined.
+const RECORDS: usize = 40;
+
+/// Separators in order of preference.
+const SEPARATORS: [u8; 5] = [b',', b';', b'\t', b'|', BLANKS];
+
+/// What the first lines tell.
+#[derive(Debug)]
+pub(crate) struct Sniffed {
+    pub(crate) dialect: Dialect,
+    /// One for each column that is read.
+    pub(crate) headings: Vec<Heading>,
+    /// First byte of the rows.
+    pub(crate) rows: u64,
+    /// Fields of a row, including an empty one after a separator at its end.
+    pub(crate) width: usize,
+    /// How sure the recognition is; 0 for text that may be anything.
+    pub(crate) score: Score,
+}
+
+/// Recognises a table by its beginning; `complete` if that is the entire file. `None` if it is not text or has
+/// no first line.
+pub(crate) fn sniff<'a>(text: &'a [u8], complete: bool) -> Option<Sniffed> {
+    let binary = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0c);
+    if text.iter().any(binary) {
+        return None;
+    }
+    let preamble = Preamble::new(text);
+    let body = &text[preamble.len..];
+    let sample = |separator| Sample::new(body, complete, preamble.dialect(separator));
+    let best = if let Some(separator) = preamble.separator {
+        sample(separator)
+    } else {
+        let better = |a: Sample<'a>, b: Sample<'a>| if b.rank() > a.rank() { b } else { a };
+        SEPARATORS.map(sample).into_iter().reduce(better)?
+    };
+    best.recognise(&preamble, text.len() == preamble.len)
+}
+
+/// Lines before the table.
+struct Preamble<'a> {
+    len: usize,
+    /// First character of comments.
+    comment: Option<u8>,
+    /// The last comment, without the character.
+    last: &'a [u8],
+    /// Separator from a line `sep=;`, as Excel reads it.
+    separator: Option<u8>,
+}
+
+impl<'a> Preamble<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        let mut found = Self { len: 0, comment: None, last: &[], separator: None };
+        if text.starts_with(b"\xef\xbb\xbf") {
+            found.len = 3;
+        }
+        loop {
+            let rest = &text[found.len..];
+            let Some(end) = memchr::memchr(b'\n', rest) else { return found };
+            let line = rest[..end].trim_ascii_end();
+            match line {
+                [] => {}
+                [b's', b'e', b'p', b'=', separator] => found.separator = Some(*separator),
+                [first @ (b'#' | b'%'), last @ ..] => {
+                    (found.comment, found.last) = (Some(*first), last);
+                }
+                // A header with an empty first name begins like this, too.
+                [b';', last @ ..] if !last.contains(&b';') || last.starts_with(b" ") => {
+                    (found.comment, found.last) = (Some(b';'), last);
+                }
+                _ => return found,
+            }
+            found.len += end + 1;
+        }
+    }
+
+    fn dialect(&self, separator: u8) -> Dialect {
+        Dialect { separator, comment: self.comment.filter(|c| *c != separator) }
+    }
+}
+
+/// A record, its fields, and the first byte after it.
+struct Row<'a> {
+    fields: Vec<&'a [u8]>,
+    next: usize,
+}
+
+/// The first records, split at one separator.
+struct Sample<'a> {
+    dialect: Dialect,
+    rows: Vec<Row<'a>>,
+}
+
+impl<'a> Sample<'a> {
+    fn new(text: &'a [u8], complete: bool, dialect: Dialect) -> Self {
+        let (mut rows, mut at) = (Vec::new(), 0);
+        while rows.len() < RECORDS && at < text.len() {
+            let rest = &text[at..];
+            let (end, next) = match dialect.record_end(rest) {
+                Some(found) => found,
+                // The first line may be longer than the beginning of the file.
+                None if complete || rows.is_empty() => (rest.len(), rest.len()),
+                None => break,
+            };
+            at += next;
+            if !dialect.is_skipped(&rest[..end]) {
+                rows.push(Row { fields: dialect.fields(&rest[..end]).collect(), next: at });
+            }
+        }
+        // The last row may have been cut by an interrupted writer.
+        let ended = text[..at].last() == Some(&b'\n');
+        if complete
+            && !ended
+            && rows.len() > 2
+            && rows[rows.len() - 1].fields.len() < rows[1].fields.len()
+        {
+            rows.pop();
+        }
+        Self { dialect, rows }
+    }
+
+    /// Fields of the rows below the first, if all of them have the same number.
+    fn width(&self) -> Option<usize> {
+        let mut counts = self.rows.iter().skip(1).map(|row| row.fields.len());
+        match counts.next() {
+            Some(width) => counts.all(|count| count == width).then_some(width),
+            None => self.rows.first().map(|row| row.fields.len()),
+        }
+    }
+
+    /// Larger for the better of two separators.
+    fn rank(&self) -> (bool, bool, bool, usize) {
+        let first = self.rows.first().map_or(0, |row| row.fields.len());
+        let fits = self.width().is_some_and(|width| width > 1 && width.abs_diff(first) <= 1);
+        let blanks = self.dialect.separator == BLANKS;
+        let like_first = self.rows.iter().filter(|row| row.fields.len() == first).count();
+        if fits {
+            (true, self.width() == Some(first), !blanks, self.width().unwrap_or(0))
+        } else {
+            (false, first > 1 && 2 * like_first > self.rows.len(), !blanks, like_first)
+        }
+    }
+
+    /// Decides which record has the names.
+    fn recognise(self, preamble: &Preamble<'_>, empty: bool) -> Option<Sniffed> {
+        if empty {
+            return None;
+        }
+        let first = self.rows.first()?;
+        let fits = self.rank().0;
+        let width = if fits { self.width()? } else { first.fields.len() };
+        let body = &self.rows[1..];
+        let is_last_empty = |rows: &[Row<'_>]| {
+            rows.iter().all(|row| {
+                row.fields.len() == width && row.fields[width - 1].trim_ascii().is_empty()
+            })
+        };
+        let above = self.names_above(preamble, width);
+        let named = Self::is_header(first, body, above.is_none());
+        let mut names = Vec::new();
+        if named {
+            names.extend(first.fields.iter().map(|field| name(field)));
+        } else if let Some(above) = above {
+            names = above;
+        } else {
+            names.extend((0..width).map(|k| format!("column_{k}")));
+        }
+        // A separator at the end of the rows, or of the names, or of both.
+        let trailing = width > 1 && !body.is_empty() && is_last_empty(body);
+        if names.len() > width || (trailing && names.len() == width) {
+            if !names.last()?.is_empty() && names.len() > width {
+                // The row after the names is too short; the scan reports it.
+                let width = names.len();
+                return Some(self.finish(preamble, &names, None, (width, 1), 0));
+            }
+            if names.last()?.is_empty() {
+                names.pop();
+            }
+        } else if names.len() < width && !(trailing && names.len() + 1 == width) {
+            // Names of rows, as R writes them.
+            names.insert(0, String::new());
+        }
+        let units = if named { self.units(names.len()) } else { None };
+        let score = self.score(named, units.is_some());
+        let skipped = usize::from(named) + usize::from(units.is_some());
+        Some(self.finish(preamble, &names, units.as_deref(), (width, skipped), score))
+    }
+
+    fn finish(
+        &self,
+        preamble: &Preamble<'_>,
+        names: &[String],
+        units: Option<&[String]>,
+        (width, skipped): (usize, usize),
+        score: Score,
+    ) -> Sniffed {
+        let at = skipped.checked_sub(1).map_or(0, |k| self.rows[k].next);
+        let headings = headings(names, units);
+        let rows = (preamble.len + at) as u64;
+        Sniffed { dialect: self.dialect, headings, rows, width, score }
+    }
+
+    /// Whether the first record has names: none of its fields is a number, or only all after the first are
+    /// `integers` (years, channels).
+    fn is_header(first: &Row<'_>, body: &[Row<'_>], integers: bool) -> bool {
+        let plain = |field: &&[u8]| unquoted(field).unwrap_or_else(|| field.to_vec());
+        let quoted = |row: &Row<'_>| row.fields.iter().all(|field| unquoted(field).is_some());
+        if quoted(first) && !body.iter().all(quoted) {
+            return true;
+        }
+        let fields: Vec<Vec<u8>> = first.fields.iter().map(plain).collect();
+        if fields.iter().all(|field| field.trim_ascii().is_empty()) {
+            return false;
+        }
+        if !fields.iter().any(|field| is_number(field)) {
+            return true;
+        }
+        let digits = |field: &Vec<u8>| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+        let several = fields.len() > 2 || (fields.len() == 2 && fields[0].is_empty());
+        integers && several && !is_number(&fields[0]) && fields[1..].iter().all(digits)
+    }
+
+    /// Names in the last comment above the rows.
+    fn names_above(&self, preamble: &Preamble<'_>, width: usize) -> Option<Vec<String>> {
+        let line = preamble.last.trim_ascii();
+        let fields: Vec<&[u8]> = self.dialect.fields(line).collect();
+        let fits = fields.len() == width && !fields.iter().any(|f| is_number(f) || f.is_empty());
+        fits.then(|| fields.into_iter().map(name).collect())
+    }
+
+    /// Units in the second record, above columns of numbers.
+    fn units(&self, columns: usize) -> Option<Vec<String>> {
+        let [_, units, body @ ..] = &self.rows[..] else { return None };
+        let mut found = Vec::new();
+        for k in 0..columns {
+            let unit = name(units.fields.get(k)?);
+            let mut values = body.iter().filter_map(|row| row.fields.get(k));
+            let numbers = values.all(|field| is_number(field) || is_missing(field));
+            if !(unit.is_empty() || is_unit(&unit) && numbers) {
+                return None;
+            }
+            let bare = unit.trim_start_matches(['(', '[']).trim_end_matches([')', ']']);
+            found.push(if ["-", "1"].contains(&bare) { String::new() } else { bare.to_string() });
+        }
+        (!body.is_empty() && found.iter().any(|unit| !unit.is_empty())).then_some(found)
+    }
+
+    /// Columns of numbers are a sign of a table; words with commas between them may be a text.
+    fn score(&self, named: bool, units: bool) -> Score {
+        let fits = self.rank().0;
+        // A file of one column has no separators.
+        let single = !fits && self.rows.iter().all(|row| row.fields.len() == 1);
+        let body = &self.rows[1 + usize::from(units)..];
+        let quoted = |field: &[u8]| unquoted(field).is_some();
+        if named && self.dialect.separator == b',' && self.rows[0].fields.iter().all(|f| quoted(f))
+        {
+            return 60;
+        }
+        let is_numeric = |k: usize| {
+            let values = || body.iter().filter_map(|row| row.fields.get(k));
+            let number =
+                |field: &&[u8]| unquoted(field).map_or(is_number(field), |f| is_number(&f));
+            values().any(&number) && values().all(|field| number(field) || is_missing(field))
+        };
+        let width = body.first().map_or(0, |row| row.fields.len());
+        let numeric = (0..width).filter(|k| is_numeric(*k)).count();
+        let one_word = |field: &[u8]| field.split(u8::is_ascii_whitespace).count() <= 2;
+        match (fits, self.dialect.separator == BLANKS) {
+            (true, false) if named && numeric > 0 => 25,
+            (true, false) if body.is_empty() => 0,
+            (true, false) => 3,
+            // Blanks between numbers are the format `columns`.
+            (true, true) if named && numeric > 0 && (numeric < width || units) => 22,
+            _ if single
+                && named
+                && numeric == 1
+                && self.rows[0].fields.iter().all(|f| one_word(f)) =>
+            {
+                21
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The text of a name. Names that are not UTF-8 are Latin-1.
+fn name(field: &[u8]) -> String {
+    let bare = field.trim_ascii();
+    let bytes = unquoted(bare).unwrap_or_else(|| bare.to_vec());
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => e.into_bytes().iter().map(|b| char::from(*b)).collect(),
+    };
+    text.trim().to_string()
+}
+
+/// Headings with unique names: those without a name are `index` (the first) or `Unnamed: k`; repeated names get
+/// a number, as in pandas.
+fn headings(names: &[String], units: Option<&[String]>) -> Vec<Heading> {
+    let mut all: Vec<Heading> = names.iter().map(|name| Heading::parse(name)).collect();
+    // Brackets that distinguish columns are part of the name: `T (min)` and `T (max)`.
+    let key = |own: &Heading| (own.path.clone(), own.index.clone());
+    let mut counts = std::collections::HashMap::new();
+    for own in &all {
+        *counts.entry(key(own)).or_insert(0_u32) += 1;
+    }
+    for (own, name) in all.iter_mut().zip(names) {
+        if own.units.is_some() && counts[&key(own)] > 1 {
+            *own = Heading { path: name.clone(), ..Heading::default() };
+        }
+    }
+    let mut taken = std::collections::HashSet::new();
+    for (k, own) in all.iter_mut().enumerate() {
+        own.path = own.path.trim_end_matches('/').to_string();
+        if own.path.trim_start_matches('/').is_empty() {
+            let index = k == 0 && !names.iter().any(|name| name == "index");
+            own.path = if index { "index".into() } else { format!("Unnamed: {k}") };
+        }
+        if let Some(unit) = units.and_then(|units| units.get(k)).filter(|u| !u.is_empty()) {
+            own.units = Some(unit.clone());
+        }
+        let base = own.path.clone();
+        let mut number = 0;
+        while !taken.insert(key(own)) {
+            number += 1;
+            own.path = format!("{base}.{number}");
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> (Vec<String>, u64, usize, Score) {
+        let found = sniff(text.as_bytes(), true).unwrap();
+        let names = found.headings.iter().map(Heading::text).collect();
+        (names, found.rows, found.width, found.score)
+    }
+
+    #[test]
+    fn names_units_and_separators_are_recognised() {
+        for (text, names, rows, score) in [
+            ("a,b\n1,2\n", &["a", "b"][..], 4, 25),
+            (",a\n0,1.5\n1,2.5\n", &["index", "a"], 3, 25),
+            (",0,1\n0,1.5,2\n", &["index", "0", "1"], 5, 25),
+            ("name,2019,2020\nx,1.5,2.5\n", &["name", "2019", "2020"], 15, 25),
+            ("a;b\n1,5;2\n", &["a", "b"], 4, 25),
+            (";a;b\n0;1;2\n", &["index", "a", "b"], 5, 25),
+            ("a\tb\n1\t2\n", &["a", "b"], 4, 25),
+            ("\u{feff}a,b\r\n1,2\r\n", &["a", "b"], 8, 25),
+            ("# made by x\n% y\na,b\n1,2\n", &["a", "b"], 20, 25),
+            ("sep=;\na;b\n1;2\n", &["a", "b"], 10, 25),
+            ("t,U\ns,mV\n0,1\n1,2\n", &["t (s)", "U (mV)"], 9, 25),
+            ("t [s],U (V)\n0,1\n", &["t (s)", "U (V)"], 12, 25),
+            (
+                "x-axis,1,2\nsecond,Volt,Volt\n0,1,2\n",
+                &["x-axis (second)", "1 (Volt)", "2 (Volt)"],
+                28,
+                25,
+            ),
+            ("X,CH1,\nSecond,Volt,\n0,1,\n1,2,\n", &["X (Second)", "CH1 (Volt)"], 20, 25),
+            ("a,b\n1,2,\n3,4,\n", &["a", "b"], 4, 25),
+            ("a,a,T (min),T (max)\n1,2,3,4\n", &["a", "a.1", "T (min) ()", "T (max) ()"], 20, 25),
+            ("\"x\" \"y\"\n\"1\" 1.5 \"a\"\n", &["index", "x", "y"], 8, 22),
+            ("a,b\nfoo,1\n2,3\n", &["a", "b"], 4, 25),
+            ("x\n1\n2\n", &["x"], 2, 21),
+            ("# a, b\nx,1\ny,2\n", &["a", "b"], 7, 3),
+            ("2020-01-01,1.5\n2020-01-02,2\n", &["column_0", "column_1"], 0, 3),
+            ("a b\n1 2\n", &["a", "b"], 4, 0),
+            ("a,b\n", &["a", "b"], 4, 0),
+        ] {
+            let found = table(text);
+            assert_eq!(
+                (&found.0[..], found.1, found.3),
+                (&names.iter().map(ToString::to_string).collect::<Vec<_>>()[..], rows, score),
+                "{text}"
+            );
+        }
+        assert!(sniff(b"", true).is_none() && sniff(b"a\0b", true).is_none());
+    }
+
+    #[test]
+    fn preambles_of_instruments_are_not_tables() {
+        for text in [
+            "Model,MSO64\nLabel,\nRecord Length,2500\n\nLabels,,,\nTIME,A,B,C\n0,1,1,1\n1,1,1,1\n",
+            "X,CH1,CH2,Start,Increment,\nSequence,Volt,Volt,-3.5e-03,5e-06,\n0,2e-02,8e-03,\n1,8e-03,-1e-02,\n",
+            "\"Points =\",8192,\n\"Scale =\",1E-7,\n\"Data\",\"CH 1\",\"CH 2\"\n\"Gain\",1,1\n",
+        ] {
+            assert!(sniff(text.as_bytes(), true).is_none_or(|found| found.score < 4), "{text}");
+        }
+    }
+}

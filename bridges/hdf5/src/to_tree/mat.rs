@@ -1,0 +1,90 @@
+//! MAT-files of version 7.3: variables in MATLAB's order of dimensions and with its types.
+
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::Result;
+use spile_core::format::{OpenOptions, Parsed};
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::report::Report;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::NodeId;
+use spile_core::wire::ByteOrder;
+
+/// Most dimensions of an empty array.
+const MOST_DIMENSIONS: u64 = 32;
+
+/// Opens a MAT-file. Dimensions are in MATLAB's order, logical variables are bool. Compressed variables with
+/// several dimensions keep the order of the file, which is a warning.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    let mut parsed = super::open(source, options)?;
+    let mut report = Report::default();
+    let arrays: Vec<NodeId> = parsed.tree.arrays().map(|(id, ..)| id).collect();
+    for id in arrays {
+        let node = parsed.tree.node(id);
+        let Some(class) = node.attrs.get_str("MATLAB_class").map(str::to_string) else { continue };
+        let is_empty = node.attrs.get_u64("MATLAB_empty").is_some_and(|empty| empty != 0);
+        let (path, Some(desc)) = (node.path.clone(), &node.array) else { continue };
+        let mut new = desc.clone();
+        new.meaning = None;
+        if is_empty {
+            if let Some(lengths) = lengths(&parsed.source, desc)? {
+                let dtype = dtype_of(&class).unwrap_or(DType::U8);
+                let layout = Layout::Inline([].into(), Order::C);
+                new = ArrayDesc::new(dtype, Shape::new(lengths), layout);
+            }
+        } else {
+            let reversed: Vec<u64> = desc.shape.lengths().iter().rev().copied().collect();
+            if let Some(layout) = desc.layout.in_order(Order::F) {
+                new.layout = layout;
+                new.shape = Shape::new(reversed);
+                new.coords.reverse();
+                if desc.dims != ArrayDesc::default_dims(desc.dims.len()) {
+                    new.dims.reverse();
+                }
+            } else {
+                let message = "the dimensions of this compressed variable are in the order of the \
+                               file, the reverse of MATLAB's";
+                report.warn("hdf5-040", message).in_object(format!("\"{path}\""));
+            }
+            if class == "logical" && new.dtype == DType::U8 {
+                new.dtype = DType::new(Kind::Bool, 1, ByteOrder::Little).unwrap_or(new.dtype);
+            }
+        }
+        parsed.tree.node_mut(id).array = Some(new);
+    }
+    parsed.warnings.extend(report.findings);
+    Ok(parsed)
+}
+
+/// The lengths that an empty variable stores instead of elements.
+fn lengths(source: &Source, desc: &ArrayDesc) -> Result<Option<Vec<u64>>> {
+    let count = desc.shape.count().unwrap_or(0);
+    let Some((extents, _)) = desc.layout.plain() else { return Ok(None) };
+    let is_list = desc.dtype.with_order(ByteOrder::Little) == DType::U64;
+    let [part] = extents.parts() else { return Ok(None) };
+    if !is_list || count > MOST_DIMENSIONS || part.len < 8 * count {
+        return Ok(None);
+    }
+    let bytes = source.read_vec(part.offset, 8 * count)?;
+    let (numbers, _) = bytes.as_chunks::<8>();
+    let lengths: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    Ok(lengths.contains(&0).then_some(lengths))
+}
+
+/// The element type of a class.
+fn dtype_of(class: &str) -> Option<DType> {
+    Some(match class {
+        "double" => DType::F64,
+        "single" => DType::F32,
+        "int8" => DType::I8,
+        "int16" => DType::I16,
+        "int32" => DType::I32,
+        "int64" => DType::I64,
+        "uint8" => DType::U8,
+        "uint16" | "char" => DType::U16,
+        "uint32" => DType::U32,
+        "uint64" => DType::U64,
+        "logical" => DType::new(Kind::Bool, 1, ByteOrder::Little)?,
+        _ => return None,
+    })
+}

@@ -1,0 +1,171 @@
+//! Compressions. Every function decodes to exactly the length of `out` or fails.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+
+use libdeflater::{DecompressionError, Decompressor};
+use spile_core::error::{Error, Result};
+
+use crate::{Step, expect_length, invalid, take, too_short};
+
+thread_local! {
+    // Creating a decompressor costs more than decoding a small chunk.
+    static INFLATE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+}
+
+/// Fails unless a decoder returned the length of `out`.
+fn complete(name: &str, len: std::result::Result<usize, impl Display>, out: &[u8]) -> Result<()> {
+    match len {
+        Ok(len) => expect_length(len, out),
+        Err(error) => Err(invalid(format!("invalid {name} data: {error}"))),
+    }
+}
+
+pub(crate) fn gzip(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let len = INFLATE.with_borrow_mut(|inflate| inflate.gzip_decompress(stored, out));
+    complete("gzip", len, out)
+}
+
+pub(crate) fn zlib(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let len = INFLATE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out));
+    complete("zlib", len, out)
+}
+
+pub(crate) fn deflate(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let len = INFLATE.with_borrow_mut(|inflate| inflate.deflate_decompress(stored, out));
+    complete("deflate", len, out)
+}
+
+/// Decodes gzip, zlib or deflate data of unknown length and returns it; `None` if `out` is too short.
+pub(crate) fn inflate(step: Step, stored: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+    let len = INFLATE.with_borrow_mut(|inflate| match step {
+        Step::Gzip => inflate.gzip_decompress(stored, out),
+        Step::Zlib => inflate.zlib_decompress(stored, out),
+        _ => inflate.deflate_decompress(stored, out),
+    });
+    match len {
+        Ok(len) => Ok(Some(len)),
+        Err(DecompressionError::InsufficientSpace) => Ok(None),
+        Err(error) => Err(invalid(format!("invalid {} data: {error}", step.name()))),
+    }
+}
+
+pub(crate) fn zstd(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let len = zstd_at_most(stored, out)?;
+    expect_length(len, out)
+}
+
+/// Decodes to the start of `out` and returns the decoded length.
+#[cfg(all(feature = "zstd", not(target_family = "wasm")))]
+pub(crate) fn zstd_at_most(stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    thread_local! {
+        static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    let len = ZSTD.with_borrow_mut(|kept| {
+        let mut decoder = kept.take().map_or_else(zstd::bulk::Decompressor::new, Ok)?;
+        let len = decoder.decompress_to_buffer(stored, out);
+        *kept = Some(decoder);
+        len
+    });
+    len.map_err(|error: std::io::Error| invalid(format!("invalid zstd data: {error}")))
+}
+
+#[cfg(not(all(feature = "zstd", not(target_family = "wasm"))))]
+pub(crate) fn zstd_at_most(stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    let len = ruzstd::decoding::FrameDecoder::new().decode_all(stored, out);
+    len.map_err(|error| invalid(format!("invalid zstd data: {error}")))
+}
+
+pub(crate) fn snappy(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let len = snap::raw::Decoder::new().decompress(stored, out);
+    complete("snappy", len, out)
+}
+
+pub(crate) fn lz4(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let len = lz4_flex::block::decompress_into(stored, out);
+    complete("lz4", len, out)
+}
+
+pub(crate) fn lz4_with_length(mut stored: &[u8], out: &mut [u8]) -> Result<()> {
+    expect_length(u32::from_le_bytes(*take(&mut stored)?) as usize, out)?;
+    lz4(stored, out)
+}
+
+/// Decodes the HDF5 filter 32004: the decoded length (64 bits), the length of a block (32 bits), and the stored
+/// length (32 bits) before each block, all big-endian. A block of its decoded length is not compressed.
+pub(crate) fn lz4_blocks(mut from: &[u8], out: &mut [u8]) -> Result<()> {
+    let len = u64::from_be_bytes(*take(&mut from)?);
+    expect_length(usize::try_from(len).unwrap_or(usize::MAX), out)?;
+    let block = u32::from_be_bytes(*take(&mut from)?) as usize;
+    if block == 0 {
+        return Err(invalid("lz4: block size is 0"));
+    }
+    for target in out.chunks_mut(block) {
+        let len = u32::from_be_bytes(*take(&mut from)?) as usize;
+        let (data, next) = from.split_at_checked(len).ok_or_else(too_short)?;
+        from = next;
+        if len == target.len() {
+            target.copy_from_slice(data);
+        } else {
+            lz4(data, target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Decodes LZF: runs of literal bytes and back references.
+pub(crate) fn lzf(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut decoded = || {
+        let mut input = stored.iter().copied();
+        let mut at = 0;
+        while let Some(control) = input.next() {
+            let control = usize::from(control);
+            if control < 32 {
+                for target in out.get_mut(at..=at + control)? {
+                    *target = input.next()?;
+                }
+                at += control + 1;
+                continue;
+            }
+            let mut len = (control >> 5) + 2;
+            if len == 9 {
+                len += usize::from(input.next()?);
+            }
+            let back = ((control & 31) << 8 | usize::from(input.next()?)) + 1;
+            at = copy_back(out, at, back, len)?;
+        }
+        (at == out.len()).then_some(())
+    };
+    decoded().ok_or_else(|| invalid_data("LZF"))
+}
+
+/// Copies `len` bytes from `back` bytes before `at` to `at`; they may overlap. Returns the end of the copy, or
+/// `None` if it is outside of `out`.
+pub(crate) fn copy_back(out: &mut [u8], at: usize, back: usize, len: usize) -> Option<usize> {
+    let start = at.checked_sub(back)?;
+    let end = at.checked_add(len).filter(|end| *end <= out.len())?;
+    for k in at..end {
+        out[k] = out[start + k - at];
+    }
+    Some(end)
+}
+
+pub(crate) fn invalid_data(name: &str) -> Error {
+    invalid(format!("invalid {name} data"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lzf_back_references_may_overlap() {
+        // One literal, then ten copies of it.
+        let mut out = [0; 11];
+        lzf(&[0, b'x', 7 << 5, 1, 0], &mut out).unwrap();
+        assert_eq!(out, [b'x'; 11]);
+        assert!(lzf(&[0, b'x', 7 << 5, 1, 5], &mut out).is_err());
+        assert!(lzf(&[3, b'x'], &mut [0; 4]).is_err());
+        assert!(lzf(&[], &mut out).is_err());
+    }
+}

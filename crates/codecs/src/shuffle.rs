@@ -1,0 +1,128 @@
+//! Byte and bit shuffles.
+
+use spile_core::error::Result;
+
+use crate::{BlockCompression, compression, copy, expect_length, invalid, take, too_short};
+
+/// Reverses a byte shuffle, which stores byte `k` of all elements together. Bytes after the last complete element
+/// are copied. Both slices have the same length.
+pub(crate) fn unshuffle(element: usize, from: &[u8], to: &mut [u8]) {
+    let count = from.len() / element.max(1);
+    if element <= 1 || count == 0 {
+        to.copy_from_slice(from);
+        return;
+    }
+    for (k, column) in from.chunks_exact(count).take(element).enumerate() {
+        for (target, byte) in to[k..].iter_mut().step_by(element).zip(column) {
+            *target = *byte;
+        }
+    }
+    let complete = count * element;
+    to[complete..].copy_from_slice(&from[complete..]);
+}
+
+/// Reverses a bit shuffle, which stores bit `k` of all elements together. The data are copied if the number of
+/// elements is not a multiple of eight. Both slices have the same length.
+pub(crate) fn unshuffle_bits(element: usize, from: &[u8], to: &mut [u8]) {
+    let count = from.len() / element.max(1);
+    to.copy_from_slice(from);
+    if !count.is_multiple_of(8) || count == 0 {
+        return;
+    }
+    let row = count / 8;
+    for byte in 0..element {
+        let planes = &from[8 * byte * row..8 * (byte + 1) * row];
+        for k in 0..row {
+            let bits = std::array::from_fn(|plane| planes[plane * row + k]);
+            let bytes = transpose(u64::from_le_bytes(bits)).to_le_bytes();
+            for (j, value) in bytes.into_iter().enumerate() {
+                to[(8 * k + j) * element + byte] = value;
+            }
+        }
+    }
+}
+
+/// Transposes a matrix of 8 x 8 bits: bit `k` of byte `j` becomes bit `j` of byte `k`.
+fn transpose(mut bits: u64) -> u64 {
+    let steps =
+        [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0_u64)];
+    for (shift, mask) in steps {
+        let swapped = (bits ^ bits >> shift) & mask;
+        bits ^= swapped ^ swapped << shift;
+    }
+    bits
+}
+
+/// Decodes the HDF5 filter 32008. Blocks of elements are shuffled by bits; elements after the last multiple of
+/// eight are copied. A compression adds the decoded length (64 bits) and the length of a block in bytes (32 bits)
+/// before the blocks, and its length (32 bits) before each block, all big-endian.
+pub(crate) fn bitshuffle(
+    element: usize,
+    block: usize,
+    compression: BlockCompression,
+    mut from: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
+    let bad_block = || invalid("bitshuffle: invalid element or block size");
+    let group = element.checked_mul(8).filter(|size| *size > 0).ok_or_else(bad_block)?;
+    let bytes = if compression == BlockCompression::None {
+        expect_length(from.len(), out)?;
+        // By default, about 8 KiB and at least 128 elements.
+        let default = (8192 / element / 8 * 8).max(128);
+        element.checked_mul(if block == 0 { default } else { block })
+    } else {
+        let len = u64::from_be_bytes(*take(&mut from)?);
+        expect_length(usize::try_from(len).unwrap_or(usize::MAX), out)?;
+        Some(u32::from_be_bytes(*take(&mut from)?) as usize)
+    };
+    let bytes = bytes.filter(|n| *n > 0 && n.is_multiple_of(group)).ok_or_else(bad_block)?;
+    let (blocks, rest) = out.split_at_mut(out.len() / group * group);
+    let mut plain = Vec::new();
+    for target in blocks.chunks_mut(bytes) {
+        let len = match compression {
+            BlockCompression::None => target.len(),
+            _ => u32::from_be_bytes(*take(&mut from)?) as usize,
+        };
+        let (data, next) = from.split_at_checked(len).ok_or_else(too_short)?;
+        from = next;
+        plain.resize(target.len(), 0);
+        match compression {
+            BlockCompression::None => copy(data, &mut plain)?,
+            BlockCompression::Lz4 => compression::lz4(data, &mut plain)?,
+            BlockCompression::Zstd => compression::zstd(data, &mut plain)?,
+        }
+        unshuffle_bits(element, &plain, target);
+    }
+    copy(from, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unshuffle_copies_incomplete_elements() {
+        let mut out = [0; 7];
+        unshuffle(3, &[1, 4, 2, 5, 3, 6, 9], &mut out);
+        assert_eq!(out, [1, 2, 3, 4, 5, 6, 9]);
+        for element in [0, 1, 9] {
+            unshuffle(element, &[1, 4, 2, 5, 3, 6, 9], &mut out);
+            assert_eq!(out, [1, 4, 2, 5, 3, 6, 9]);
+        }
+    }
+
+    #[test]
+    fn bits_are_collected_from_all_planes() {
+        let values: [u16; 8] = std::array::from_fn(|k| 0x1f3d_u16.wrapping_mul(k as u16 + 3));
+        let mut planes = [0_u8; 16];
+        for (k, value) in values.iter().enumerate() {
+            for (bit, plane) in planes.iter_mut().enumerate() {
+                *plane |= ((value >> bit & 1) as u8) << k;
+            }
+        }
+        let mut out = [0; 16];
+        unshuffle_bits(2, &planes, &mut out);
+        let expected: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(out[..], expected);
+    }
+}

@@ -1,0 +1,21 @@
+//! Files as recordings.
+
+mod isf;
+mod isf_text;
+mod llwfm;
+mod wfm;
+
+use spile_core::error::Result;
+use spile_core::format::{OpenOptions, Parsed};
+use spile_core::source::Source;
+
+use crate::wire::FileKind;
+
+/// Opens a file of any kind as a recording.
+pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    match FileKind::read(&source)? {
+        FileKind::Isf => isf::open(source, options),
+        FileKind::Wfm => wfm::open(source, options),
+        FileKind::LlWfm => llwfm::open(source, options),
+    }
+}

@@ -1,0 +1,140 @@
+//! Codes of errors and findings, such as `sdf-010`: `FORMAT.md` of a format lists exactly the codes of its source, and
+//! a code stands for one problem.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::text::strings;
+use super::{Ceiling, File};
+
+/// Codes that are not in the source and in `FORMAT.md`. The number only goes down.
+const MOST_UNLISTED: usize = 6;
+
+/// Messages that share their code with another message. The number only goes down.
+const MOST_SHARED: usize = 26;
+
+/// Codes in the source that `FORMAT.md` does not list, and the other way round.
+pub(super) fn unlisted(files: &[File]) -> Ceiling {
+    let mut violations = Vec::new();
+    for page in files {
+        let Some(folder) = page.path.strip_suffix("/FORMAT.md") else { continue };
+        let listed: BTreeSet<String> = page.text.lines().flat_map(listed).collect();
+        let sources = files.iter().filter(|file| is_source(file, folder));
+        let found = sources.flat_map(|file| strings(&file.text));
+        let used: BTreeSet<String> = found.filter_map(|(_, text)| code(text)).collect();
+        for code in used.difference(&listed) {
+            violations.push(format!("{}: {code} is not listed", page.path));
+        }
+        for code in listed.difference(&used) {
+            violations.push(format!("{}: {code} is not a code of {folder}/src", page.path));
+        }
+    }
+    let what = "codes that are not both in the source and in FORMAT.md";
+    Ceiling { what, file: file!(), most: MOST_UNLISTED, violations }
+}
+
+/// Messages that share their code with another message of the crate. The message is the literal after the code.
+pub(super) fn ambiguous(files: &[File]) -> Ceiling {
+    let mut messages: BTreeMap<(&str, String), BTreeMap<&str, String>> = BTreeMap::new();
+    for file in files {
+        let Some((folder, _)) = file.path.split_once("/src/") else { continue };
+        if !is_source(file, folder) {
+            continue;
+        }
+        for pair in strings(&file.text).windows(2) {
+            let (Some(code), message, None) = (code(pair[0].1), pair[1].1, code(pair[1].1)) else {
+                continue;
+            };
+            let (start, end) = (offset(&file.text, pair[0].1), offset(&file.text, message));
+            let between = file.text[start + pair[0].1.len()..end].trim();
+            if [",", ", format!(", ",\nformat!("].iter().any(|call| same(between, call)) {
+                let place = format!("{}:{}: {code}: {message}", file.path, pair[1].0);
+                messages.entry((folder, code)).or_default().entry(message).or_insert(place);
+            }
+        }
+    }
+    let shared = messages.into_values().filter(|all| all.len() > 1);
+    let violations = shared.flat_map(|all| all.into_values().skip(1)).collect();
+    let what = "messages that share their code with another";
+    Ceiling { what, file: file!(), most: MOST_SHARED, violations }
+}
+
+/// Whether two pieces of code differ only in white space.
+fn same(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
+}
+
+/// The position of a part of a text.
+fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr() as usize - text.as_ptr() as usize
+}
+
+fn is_source(file: &File, folder: &str) -> bool {
+    let inside = file.path.strip_prefix(folder).is_some_and(|path| path.starts_with("/src/"));
+    inside && file.has_extension(&["rs"]) && !file.path.ends_with("tests.rs")
+}
+
+/// The code that a string literal consists of.
+fn code(literal: &str) -> Option<String> {
+    let text = literal.strip_prefix('"')?.strip_suffix('"')?;
+    let (name, number) = text.split_once('-')?;
+    let digits = number.len() == 3 && number.bytes().all(|b| b.is_ascii_digit());
+    let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    (digits && is_name).then(|| text.into())
+}
+
+/// The codes in the first cell of a row: `gsd-007, 008` or `gsd-043 to 047`.
+fn listed(line: &str) -> Vec<String> {
+    let cell = line.strip_prefix("| ").and_then(|row| row.split(" |").next()).unwrap_or_default();
+    let mut codes = Vec::new();
+    let (mut name, mut last, mut range) = ("", 0, false);
+    for word in cell.split([' ', ',', '`']).filter(|word| !word.is_empty()) {
+        let number = word.split_once('-').map_or(word, |(prefix, number)| {
+            name = prefix;
+            number
+        });
+        match number.parse::<u32>() {
+            Ok(number) if number.to_string().len() <= 3 && !name.is_empty() => {
+                let first = if range { last + 1 } else { number };
+                codes.extend((first..=number).map(|number| format!("{name}-{number:03}")));
+                last = number;
+            }
+            _ if word == "to" => {}
+            _ => return Vec::new(),
+        }
+        range = word == "to";
+    }
+    codes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(source: &str, page: &str) -> [File; 2] {
+        [("formats/a/src/lib.rs", source), ("formats/a/FORMAT.md", page)]
+            .map(|(path, text)| File { path: path.into(), text: text.into() })
+    }
+
+    #[test]
+    fn codes_are_listed_and_used() {
+        let source = "f(\"a-001\", \"x\"); g(\"5e-324\"); \"a-7\"; // \"a-009\"\nh(\"a-004\");";
+        let page = "| a-001 | x |\n| a-003 to 005, 007 | y |\n| other | a-008 |\n";
+        let violations = unlisted(&files(source, page)).violations;
+        let expected = ["a-003 is not a", "a-005 is not a", "a-007 is not a"];
+        assert_eq!(violations.len(), expected.len(), "{violations:?}");
+        for (violation, text) in violations.iter().zip(expected) {
+            assert!(violation.contains(text), "{violations:?}");
+        }
+        assert!(unlisted(&files("f(\"a-002\")", "")).violations[0].contains("a-002 is not listed"));
+    }
+
+    #[test]
+    fn a_code_with_two_messages_is_reported() {
+        let source = "e(\"a-001\", \"one\");\ne(\"a-001\", format!(\"two {}\", 1));\ne(\"a-001\",\n  \"one\");\n\
+                      e(\"a-002\", message); f(\"three\"); e(\"a-002\", \"four\");";
+        let found = ambiguous(&files(source, "")).violations;
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("formats/a/src/lib.rs:2: a-001"), "{found:?}");
+    }
+}
