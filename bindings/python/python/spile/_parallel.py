@@ -1,7 +1,7 @@
 """Conversion to a Zarr store by the workers of dask.distributed or by MPI ranks.
 
 One process writes the metadata, then all processes write chunk files, each a complete chunk, and one
-process publishes the store. The files are in a folder ``.NAME.incomplete`` next to the output until then.
+process publishes the store. Until then the files are in a folder ``.NAME.incomplete`` next to the output.
 Chunk files are written atomically, so a conversion that was killed continues with the missing ones.
 """
 
@@ -11,12 +11,15 @@ import functools
 import json
 import os
 import uuid
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from . import _spile
 from .errors import ArgumentError
 
 __all__ = ["convert"]
+
+Result = TypeVar("Result")
 
 #: A task writes chunks of about this size in bytes, at least one.
 TASK_BYTES = 128 << 20
@@ -94,29 +97,25 @@ def by_ranks(file: Any, output: str, comm: Any, options: dict[str, Any]) -> dict
     ranks."""
     rank, size = comm.Get_rank(), comm.Get_size()
     job = Job(file, output, options)
-    error, here, tasks = None, None, []
-    try:
-        here = job.open()
-        if rank == 0:
-            tasks = batches(here.prepare(job.request), parts=size)
-    except Exception as e:
-        error = e
-    _raise(comm, error)
+    here = _collective(comm, job.open)
+    tasks = _collective(comm, lambda: batches(here.prepare(job.request), parts=size) if rank == 0 else [])
     tasks = comm.bcast(tasks, root=0)
-    try:
-        for task in tasks[rank::size]:
-            here.write(task)
-    except Exception as e:
-        error = e
-    _raise(comm, error)
-    try:
-        if rank == 0:
-            here.finish()
-    except Exception as e:
-        error = e
-    _raise(comm, error)
+    _collective(comm, lambda: [here.write(task) for task in tasks[rank::size]])
+    _collective(comm, lambda: here.finish() if rank == 0 else None)
     _opened.cache_clear()
     return json.loads(here.document)
+
+
+def _collective(comm: Any, action: Callable[[], Result]) -> Result:
+    """The result of `action` on this rank. Raises the error of this rank, or that of the first rank with
+    one, after all ranks have run their action."""
+    error, result = None, None
+    try:
+        result = action()
+    except Exception as e:
+        error = e
+    _raise(comm, error)
+    return cast(Result, result)
 
 
 def _raise(comm: Any, error: Exception | None) -> None:

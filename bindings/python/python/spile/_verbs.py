@@ -169,9 +169,9 @@ def convert(
     With `verify` the output is compared with the source, and ``differences`` lists what differs.
 
     Arrays with linear scaling or missing values are written as physical values, by the convention of the
-    target (NetCDF and Zarr: ``scale_factor``, ``add_offset``, ``_FillValue``) or as floats; `stored` writes
-    the stored numbers. `compress` is a method with an optional level such as ``"zstd:3"`` or ``"gzip"``;
-    `chunks` and `shards` are lengths by name of the dimension, for formats that have them.
+    target (NetCDF and Zarr: ``scale_factor``, ``add_offset``, ``_FillValue``) or as floats; `stored`
+    writes the stored numbers. `compress` is a method with an optional level such as ``"zstd:3"`` or
+    ``"gzip"``; `chunks` and `shards` are lengths by name of the dimension, for formats that have them.
 
     >>> done = spile.convert(spile.sample("taf"), here / "t.nc", verify=True)
     >>> done["format"], done["lost"], done["differences"]
@@ -179,8 +179,8 @@ def convert(
 
     With `into`, `file` is a list of paths, a pattern or a folder, and each file is written to
     ``into/STEM.EXTENSION`` in the format `to`, in parallel. Files whose output exists are skipped unless
-    `overwrite` is set. The result has the numbers ``written``, ``skipped`` and ``failed``, and ``files``:
-    the result of each file, with ``error`` (an exception) if it failed.
+    `overwrite` is set. The result has the numbers ``written``, ``skipped`` and ``failed``, and
+    ``files``: the result of each file, with ``error`` (an exception) if it failed.
 
     >>> run = spile.convert(spile.sample("run"), into=here / "out", to="netcdf")
     >>> run["written"], run["skipped"], run["failed"]
