@@ -264,6 +264,7 @@ def convert(
     shards: list[tuple[str, int]],
     progress: _Progress,
 ) -> str: ...
+
 @final
 class Parallel:
     document: str
