@@ -3,16 +3,10 @@
 
 use std::collections::HashMap;
 
-use crate::convert;
-use crate::dataset::Dataset;
-use crate::dtype::Kind;
-use crate::error::Result;
-use crate::layout::ArrayDesc;
-use crate::read::{Array, Axes};
-use crate::select::Selection;
-use crate::semantics::{Quantity, Role};
-use crate::shape::Order;
-use crate::tree::NodeId;
+use crate::semantics::Quantity;
+use crate::{
+    Array, ArrayDesc, Axes, Dataset, Kind, NodeId, Order, Result, Role, Selection, convert,
+};
 
 /// The arrays that describe the atoms, from metadata alone.
 #[derive(Clone, Debug, PartialEq, Eq)]

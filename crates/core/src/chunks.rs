@@ -10,15 +10,11 @@ mod pieces;
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::layout::{Codec, Extents};
-use crate::limits::Limits;
 use crate::plan::{Step, read_box, scatter};
 use crate::read::Block;
 use crate::select::Span;
-use crate::shape::{Order, Shape};
-use crate::source::Source;
 use crate::store::read_extents;
+use crate::{Codec, Error, Extents, Limits, Order, Result, Shape, Source};
 use cache::Cache;
 use pieces::{Cut, Piece, boxes, pieces};
 

@@ -12,9 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::sink::{Overwrite, Sink};
-use crate::source::Source;
+use crate::{Error, Overwrite, Result, Sink, Source};
 
 pub use threads::Threads;
 pub use transport::{Ranks, Transport, address, address_mut};

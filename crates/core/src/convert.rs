@@ -7,10 +7,8 @@ mod text;
 use zerocopy::{FromBytes, Immutable, IntoBytes as _};
 
 use crate::decimal::{self, Wide};
-use crate::dtype::{DType, Kind};
-use crate::layout::Linear;
 use crate::semantics::Missing;
-use crate::wire::ByteOrder;
+use crate::{ByteOrder, DType, Kind, Linear};
 
 pub use text::{text_of, write_element, write_f64, write_general};
 

@@ -3,36 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Hint, Result};
-use crate::format::{Folder, Format, FormatInfo, Native, Object, OpenOptions, Parsed, Region};
-use crate::frames::{FrameAxis, FrameTable};
-use crate::layout::ArrayDesc;
-use crate::limits::Limits;
-use crate::metadata;
-use crate::read::{Array, Axes};
-use crate::report::{Finding, Report};
-use crate::select::Selection;
-use crate::semantics::{Cell, Role};
-use crate::shape::Order;
-use crate::source::Source;
-use crate::tree::{Attrs, Node, NodeId, Tree};
+use crate::format::{Folder, FormatInfo, Native, Object, Region};
+use crate::semantics::Cell;
+use crate::{
+    Array, ArrayDesc, Attrs, Axes, Error, Finding, Format, FrameAxis, FrameTable, Hint, Limits,
+    Node, NodeId, OpenOptions, Order, Parsed, Report, Result, Role, Selection, Source, Tree,
+    metadata,
+};
 
-/// An open file, folder or series. Cloning is cheap; clones share everything.
-///
-/// ```
-/// use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, shape::*, source::Source, tree::*};
-///
-/// // Six 16-bit integers after a two-byte header, first index fastest.
-/// let source = Source::memory([b'h', b'i', 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
-/// let mut tree = Tree::new(&Limits::default());
-/// let layout = Layout::Plain { extents: Extents::one(2, 12), order: Order::F };
-/// tree.add_array(ROOT, "data", ArrayDesc::new(DType::U16, Shape::new([2, 3]), layout))?;
-///
-/// let dataset = Dataset::new(source, tree);
-/// let last_row: Vec<f64> = dataset.array("data")?.read("1, :")?;
-/// assert_eq!(last_row, [2.0, 4.0, 6.0]);
-/// # Ok::<(), spile_core::Error>(())
-/// ```
+/// An open file, folder or series. Cloning is cheap; clones share everything. The [crate] documentation has an
+/// example.
 #[derive(Clone)]
 pub struct Dataset(Arc<Inner>);
 

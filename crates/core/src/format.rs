@@ -6,15 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::dataset::Dataset;
-use crate::error::{Error, Result};
-use crate::layout::ArrayDesc;
-use crate::limits::Limits;
 use crate::metadata::StoredMetadata;
-use crate::report::{Finding, Report};
-use crate::sink::Sink;
-use crate::source::Source;
-use crate::tree::{Attrs, Tree};
+use crate::{
+    ArrayDesc, Attrs, Dataset, Error, Finding, Limits, Report, Result, Sink, Source, Tree,
+};
 
 pub use write::{
     Capabilities, Compression, Compressor, FolderWriter, FormatWriter, Loss, LossKind, RegionFile,

@@ -1,9 +1,7 @@
 //! The frame axis (steps, times). Frames are an axis, not a level of the tree: an array has one path,
 //! and a shape and layout per frame.
 
-use crate::error::Result;
-use crate::layout::Layout;
-use crate::shape::Shape;
+use crate::{Layout, Result, Shape};
 
 /// An array in one frame.
 #[derive(Clone, Debug)]

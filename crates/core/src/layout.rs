@@ -5,13 +5,9 @@ use std::sync::Arc;
 
 use crate::chunks::Chunks;
 use crate::computed::Computed;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::frames::FrameTable;
 use crate::physical::Stored;
-use crate::semantics::{Missing, Role, Semantics};
-use crate::shape::{Order, Shape};
-use crate::tree::NodeId;
+use crate::semantics::Missing;
+use crate::{DType, Error, FrameTable, NodeId, Order, Result, Role, Semantics, Shape};
 
 /// A range of bytes of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,15 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::convert;
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::frames::{FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Layout, Linear};
-use crate::read::Array;
 use crate::semantics::Missing;
-use crate::wire::ByteOrder;
+use crate::{
+    Array, ArrayDesc, ByteOrder, DType, Dataset, FrameCell, FrameTable, Layout, Linear, Result,
+    convert,
+};
 
 /// Stored elements whose physical values are read; see [`Layout::Physical`].
 #[derive(Clone, Debug)]

@@ -7,22 +7,15 @@
 use std::sync::Arc;
 
 use crate::chunks::ChunkStore;
-use crate::convert;
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::{Error, Hint, Result};
-use crate::frames::{FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Layout, Linear};
-use crate::limits::Limits;
 use crate::physical::Stored;
 use crate::plan::Axis;
-use crate::select::{Selection, Span};
+use crate::select::Span;
 use crate::semantics::Missing;
-use crate::shape::{Order, Shape};
-use crate::source::Source;
 use crate::store::{Store, read_checked};
-use crate::tree::NodeId;
-use crate::wire::ByteOrder;
+use crate::{
+    ArrayDesc, ByteOrder, DType, Dataset, Error, FrameCell, FrameTable, Hint, Layout, Limits,
+    Linear, NodeId, Order, Result, Selection, Shape, Source, convert,
+};
 use selected::FOLD_THREADS;
 
 mod coordinate;

@@ -17,17 +17,11 @@
 //!
 //! A format finds the [`Record`]s and names the parts of the file; [`Recording::parsed`] makes the tree.
 
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Native, Object, Parsed, Region, RegionKind};
-use crate::layout::{ArrayDesc, Coord, Extent, Extents, Layout, Linear};
-use crate::limits::Limits;
-use crate::report::Report;
-use crate::semantics::Role;
-use crate::shape::{Order, Shape};
-use crate::source::Source;
-use crate::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use crate::format::{Native, Object, Region, RegionKind};
+use crate::{
+    ArrayDesc, Attrs, Coord, DType, Dataset, Error, ErrorKind, Extent, Extents, Layout, Limits,
+    Linear, NodeId, Order, Parsed, ROOT, Report, Result, Role, Shape, Source, Tree, Value,
+};
 
 /// Memory that a record takes, names and attributes included.
 const RECORD_COST: u64 = 2 << 10;

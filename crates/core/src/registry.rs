@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use crate::dataset::Dataset;
-use crate::error::{Error, Hint, Result};
-use crate::format::{Folder, Format, Guest, HEAD_BYTES, Head, OpenOptions, Writer};
-use crate::source::Source;
+use crate::format::{Folder, Guest, HEAD_BYTES, Head, Writer};
+use crate::{Dataset, Error, Format, Hint, OpenOptions, Result, Source};
 
 /// The formats that a program supports.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Hint};
+use crate::{Error, ErrorKind, Hint};
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

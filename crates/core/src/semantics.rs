@@ -3,7 +3,7 @@
 //! Units, long name and other texts are ordinary attributes (`units`, `long_name`); dimension names
 //! and coordinates are in the [array description](crate::layout::ArrayDesc).
 
-use crate::tree::NodeId;
+use crate::NodeId;
 
 /// Role of an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -13,16 +13,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Format, OpenOptions, Parsed};
-use crate::frames::{Cells, FrameCell, Moments};
-use crate::layout::{ArrayDesc, Coord, Extents, Layout};
-use crate::limits::Limits;
+use crate::frames::{Cells, Moments};
 use crate::metadata::{CoordMeta, coords_from_meta, coords_to_meta};
-use crate::report::{Finding, Report};
-use crate::source::{Part, Source};
-use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use crate::source::Part;
+use crate::{
+    ArrayDesc, Attrs, Coord, Dataset, Error, ErrorKind, Extents, Finding, Format, FrameCell,
+    Layout, Limits, Node, NodeId, OpenOptions, Parsed, ROOT, Report, Result, Source, Tree, Value,
+};
 
 /// Number of files that are opened at once while the series is built, and whose trees are in memory.
 const BATCH: usize = 64;

@@ -17,10 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, Uid};
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::source::Source;
 #[cfg(feature = "testkit")]
 use crate::testkit::faults::{self, Call};
+use crate::{Error, ErrorKind, Hint, Result, Source};
 
 pub use folder::FolderSink;
 

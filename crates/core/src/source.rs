@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::Mmap;
 
-use crate::error::{Error, Result, human_bytes};
+use crate::error::human_bytes;
+use crate::{Error, Result};
 use joined::Joined;
 
 pub use joined::Part;

@@ -5,11 +5,7 @@ use std::sync::Arc;
 
 use crate::chunks::ChunkStore;
 use crate::computed::Computed;
-use crate::error::{Error, Result};
-use crate::layout::{Codec, Extents};
-use crate::limits::Limits;
-use crate::read::Array;
-use crate::source::Source;
+use crate::{Array, Codec, Error, Extents, Limits, Result, Source};
 
 /// The sequence of bytes that a plan reads.
 #[derive(Clone)]

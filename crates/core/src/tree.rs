@@ -10,11 +10,9 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::error::{Error, Hint, Result};
-use crate::frames::FrameAxis;
-use crate::layout::{ArrayDesc, Coord, Layout};
-use crate::limits::{Budget, Limits};
-use crate::report::{Finding, Severity};
+use crate::limits::Budget;
+use crate::report::Severity;
+use crate::{ArrayDesc, Coord, Error, Finding, FrameAxis, Hint, Layout, Limits, Result};
 
 pub use attrs::{Attrs, Iter as AttrsIter};
 pub use value::Value;

@@ -7,10 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::semantics::Role;
-use spile_core::shape::Shape;
-use spile_core::tree::{Node, NodeId, ROOT, Tree};
+use spile_core::{ArrayDesc, Coord, Node, NodeId, ROOT, Role, Shape, Tree};
 
 /// A dimension that arrays share.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,16 +16,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::frames::{FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::metadata::{Cast, Frames, Metadata, Storage};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Node, NodeId, ROOT, Tree};
+use spile_core::{
+    Array, ArrayDesc, Axes, Coord, DType, Dataset, Error, Extents, FrameCell, FrameTable, Layout,
+    Node, NodeId, Order, ROOT, Result, Selection, Shape, Tree,
+};
 
 pub use losses::flat_losses;
 

@@ -5,18 +5,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
 use spile_core::format::Capabilities;
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
 use spile_core::metadata::{self, Cast, Frames};
-use spile_core::report::Report;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{NodeId, ROOT, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, ByteOrder, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Layout, Limits,
+    NodeId, Order, ROOT, Report, Result, Shape, Tree,
+};
 
 use crate::flat::Flat;
 

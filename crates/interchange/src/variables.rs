@@ -3,8 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use spile_core::{ArrayDesc, Attrs, Coord, Node, NodeId, ROOT, Tree, Value};
 
 use crate::dimensions::{Dimensions, mesh_names};
 

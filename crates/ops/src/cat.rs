@@ -8,12 +8,9 @@ mod csv;
 use std::fmt::Write as _;
 use std::io::Write;
 
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::read::{Array, Axes, Selected};
-use spile_core::select::{Selection, Span};
-use spile_core::shape::Order;
+use spile_core::read::Selected;
+use spile_core::select::Span;
+use spile_core::{Array, Axes, DType, Order, Result, Selection, convert};
 
 use crate::json;
 

@@ -4,14 +4,10 @@
 
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, Dataset, Node, NodeId, Order, ROOT, Result,
+    Selection, Shape, Tree, Value,
+};
 
 use crate::hash::{self, BATCH, Sum, batches, quoted};
 use crate::json::hex;

@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Error;
-use spile_core::tree::{Attrs, Value};
+use spile_core::{Attrs, DType, Error, Kind, Value, convert};
 
 /// A number that may be NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -25,8 +25,7 @@
 //! | `json` | attributes, errors and elements as JSON |
 //!
 //! ```
-//! use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, select::Selection,
-//!                  shape::*, source::Source, tree::*};
+//! use spile_core::{ArrayDesc, DType, Dataset, Layout, Limits, Order, Selection, Shape, Source, Tree};
 //!
 //! let limits = Limits::default();
 //! let layout = Layout::Inline([1, 2, 3, 4].into(), Order::F);

@@ -11,12 +11,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use spile_core::Dataset;
-use spile_core::error::{Error, ErrorKind, Hint, Result};
 use spile_core::format::{
-    Format, RegionFile, Regions, WriteOptions, Writer, ensure_replaceable, writer_of,
+    RegionFile, Regions, WriteOptions, Writer, ensure_replaceable, writer_of,
 };
-use spile_core::sink::{FolderSink, Overwrite, Sink};
+use spile_core::sink::FolderSink;
+use spile_core::{Dataset, Error, ErrorKind, Format, Hint, Overwrite, Result, Sink};
 
 /// File in the incomplete folder that identifies the conversion.
 const IDENTITY: &str = ".conversion.json";

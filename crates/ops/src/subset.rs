@@ -3,15 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Hint, Result};
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::read::Axes;
-use spile_core::select::{Selection, Span};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{NodeId, ROOT, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::select::Span;
+use spile_core::{
+    ArrayDesc, Axes, ByteOrder, Coord, Dataset, Error, Extents, FrameAxis, FrameCell, FrameTable,
+    Hint, Layout, NodeId, Order, ROOT, Result, Selection, Shape, Tree,
+};
 
 use crate::pick::Pick;
 

@@ -22,14 +22,8 @@ mod read;
 mod semantics;
 mod to_tree;
 
-use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::recording;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::format::{Abilities, Checker, FormatInfo, Grade, Head, Score};
+use spile_core::{Format, Limits, OpenOptions, Parsed, Report, Result, Source, recording};
 
 /// The format, for the registry.
 pub struct Columns;

@@ -1,13 +1,10 @@
 //! Header and samples as a recording.
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
+use spile_core::format::RegionKind;
 use spile_core::recording::{self, Record, Recording, region, samples};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    Attrs, ByteOrder, DType, Error, Kind, OpenOptions, Parsed, Report, Result, Source, Value,
+};
 
 use crate::wire::{Header, SAMPLES_OFFSET, TEXT_OFFSET};
 

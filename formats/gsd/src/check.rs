@@ -3,11 +3,9 @@
 
 use std::collections::HashMap;
 
-use spile_core::error::{Error, Hint, Result};
 use spile_core::format::Checker;
-use spile_core::limits::Limits;
-use spile_core::report::{Report, Severity};
-use spile_core::source::Source;
+use spile_core::report::Severity;
+use spile_core::{Error, Hint, Limits, Report, Result, Source};
 
 use crate::Gsd;
 use crate::index::Index;

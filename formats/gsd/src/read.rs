@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
+use spile_core::{
+    ArrayDesc, Error, ErrorKind, Extents, Layout, Limits, Order, Result, Shape, Source,
+};
 
 use crate::index::{DataRange, Index};
 use crate::wire::{Entry, Header, Type};

@@ -6,11 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use spile_core::error::{Error, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::Limits;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
+use spile_core::{Error, Limits, Result, Sink, Source};
 
 use crate::Gsd;
 use crate::index::Index;

@@ -4,18 +4,12 @@ mod survey;
 
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::format::{Native, Object, Region, RegionKind};
+use spile_core::{
+    ArrayDesc, Attrs, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Layout, Limits,
+    NodeId, OpenOptions, Order, Parsed, ROOT, Result, Role, Semantics, Shape, Source, Tree, Value,
+    convert,
+};
 
 use crate::read::{File, HOOMD, STEP, layout, shape};
 use crate::semantics::{BOX, Fallback, dims, fallback, field, meaning, read_box, summary};

@@ -13,9 +13,7 @@ mod sequential;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spile_core::error::{Error, Hint, Result};
-use spile_core::limits::Limits;
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::{Error, Hint, Limits, Overwrite, Result, Sink};
 
 use crate::names::Names;
 use crate::read::{Chunk, File};

@@ -1,11 +1,8 @@
 //! Rules, each with a code. Codes up to iotk-029 are errors while reading; codes from iotk-030 on are
 //! findings about files that can be read.
 
-use spile_core::error::{Error, Result};
 use spile_core::format::Checker;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::{Error, Limits, Report, Result, Source};
 
 use crate::Iotk;
 use crate::element_data::ElementData;

@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Codec, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, ByteOrder, Codec, DType, Error, ErrorKind, Extents, Layout, Limits, Order, Report,
+    Result, Shape, Source,
+};
 
 use crate::event::{Data, Form};
 use crate::scalar::Scalar;

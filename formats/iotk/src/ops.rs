@@ -6,15 +6,8 @@
 
 use std::io::Write;
 
-use spile_core::Dataset;
 use spile_core::decimal::Wide;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Axes, DType, Dataset, Error, Kind, Limits, Result, Selection, Source, Tree};
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Data, Event, Events, Form, Item, declared_qe_syntax};

@@ -4,12 +4,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Array, Dataset, Error, Limits, Result, Source, Tree};
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};

@@ -5,13 +5,8 @@ mod resync;
 
 use std::io::Write as _;
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::Limits;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Dataset, Error, Limits, Result, Sink, Source, Tree};
 
 use self::resync::{Survey, survey};
 use crate::Iotk;

@@ -7,13 +7,11 @@ pub(crate) mod qe_save;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout};
-use spile_core::metadata;
-use spile_core::semantics::{Centring, Quantity, Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::semantics::{Centring, Quantity};
+use spile_core::{
+    ArrayDesc, Attrs, Codec, Coord, DType, Extent, Extents, Kind, Layout, NodeId, Order, Result,
+    Role, Semantics, Shape, Tree, Value, metadata,
+};
 
 use crate::index::Index;
 use crate::read::File;

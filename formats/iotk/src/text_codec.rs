@@ -1,10 +1,7 @@
 //! Decoding of numbers and strings from text.
 
 use rayon::prelude::*;
-use spile_core::error::{Error, Result};
-use spile_core::layout::Codec;
-use spile_core::limits::Limits;
-use spile_core::source::Source;
+use spile_core::{Codec, Error, Limits, Result, Source};
 
 use crate::event::Data;
 use crate::scalar::Scalar;

@@ -2,15 +2,11 @@
 
 use std::collections::HashMap;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region};
-use spile_core::layout::ArrayDesc;
-use spile_core::report::{Finding, Report};
-use spile_core::shape::Shape;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::format::{Native, Object, Region};
+use spile_core::{
+    ArrayDesc, Attrs, DType, Dataset, Finding, Kind, NodeId, OpenOptions, Parsed, ROOT, Report,
+    Result, Shape, Source, Tree, Value,
+};
 
 use crate::element_data::{describe_data, stored_bytes};
 use crate::event::Form;

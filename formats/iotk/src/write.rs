@@ -6,17 +6,11 @@ pub(crate) mod tag_text;
 use std::borrow::Cow;
 use std::io::Write;
 
-use spile_core::Dataset;
 use spile_core::convert::Number;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
-use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    Array, ArrayDesc, Attrs, ByteOrder, DType, Dataset, Error, Extents, Layout, Limits, Linear,
+    Order, Result, Shape, Source, Tree,
+};
 use zerocopy::IntoBytes;
 
 use self::tag_text::{representable, write_lines, write_origin, write_values};

@@ -1,15 +1,11 @@
 //! HDF5 file as a recording. The group `Waveforms` has one group per channel, which has one array per segment.
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Guest, Parsed};
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::Axes;
+use spile_core::format::Guest;
 use spile_core::recording::{self, Record, Recording};
-use spile_core::report::Report;
-use spile_core::select::Selection;
-use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Axes, Coord, Dataset, Error, Format, Node, NodeId, Parsed, Report, Result,
+    Selection, Shape, Tree, Value,
+};
 
 use crate::Keysight;
 use crate::to_tree::iso_time;

@@ -35,16 +35,9 @@ mod hdf5;
 mod to_tree;
 mod wire;
 
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, Grade, Guest, Head, OpenOptions, Parsed, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::recording;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::format::{Abilities, Checker, FormatInfo, Grade, Guest, Head, Score};
 use spile_core::wire::fetch;
+use spile_core::{Dataset, Format, Limits, OpenOptions, Parsed, Report, Result, Source, recording};
 
 /// The Keysight format, for the registry.
 pub struct Keysight {

@@ -1,12 +1,8 @@
 //! `.bin` file as a recording: consecutive waveforms, each with its buffers.
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
+use spile_core::format::RegionKind;
 use spile_core::recording::{self, Record, Recording, date_time, region, samples};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
+use spile_core::{Attrs, DType, Error, OpenOptions, Parsed, Report, Result, Source, Value};
 
 use crate::wire::{Buffer, FileHeader, Waveform};
 

@@ -3,14 +3,11 @@
 //! The blocks are contiguous: descriptor, user text, trigger times, RIS times, first array, second array. An
 //! absent block has length 0.
 
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, Region, RegionKind};
-use spile_core::limits::Limits;
+use spile_core::format::{Region, RegionKind};
 use spile_core::recording::{self, Record, Recording, region, samples, within};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::{ByteOrder, Wire};
+use spile_core::{
+    Attrs, ByteOrder, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire,
+};
 
 use crate::wire::Descriptor;
 

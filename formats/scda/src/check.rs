@@ -1,13 +1,8 @@
 //! The rules of `check`. Codes scda-001 to scda-012 are errors of reading; codes from scda-020 on are
 //! findings about files that can be read.
 
-use spile_core::Dataset;
-use spile_core::error::Result;
 use spile_core::format::Checker;
-use spile_core::layout::Layout;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::{Dataset, Layout, Limits, Report, Result, Source};
 
 use crate::Scda;
 use crate::read::File;

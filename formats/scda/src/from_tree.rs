@@ -2,17 +2,13 @@
 
 use std::path::Path;
 
-use spile_core::Dataset;
 use spile_core::comm::{Serial, SharedSink};
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
 use spile_core::format::{Capabilities, FormatWriter, Loss, LossKind, WriteOptions};
-use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::metadata::coords_to_meta;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::Sink;
-use spile_core::tree::{Attrs, Node, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Attrs, ByteOrder, Coord, DType, Dataset, Error, Node, Order, Result, Shape, Sink,
+    Tree, Value,
+};
 use spile_interchange::{Kept, Losses};
 
 use crate::Scda;

@@ -2,13 +2,8 @@
 
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::{Budget, Limits};
-use spile_core::read::Array;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::limits::Budget;
+use spile_core::{Array, ArrayDesc, Dataset, Error, Limits, Result, Source, Tree};
 
 use crate::content::Content;
 use crate::section::Section;

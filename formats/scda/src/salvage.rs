@@ -1,13 +1,9 @@
 //! Recovers a truncated or damaged file: copies every section that is complete and, if compressed, can
 //! be decoded. Reports how much of a truncated section is present.
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::{Budget, Limits};
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::limits::Budget;
+use spile_core::{Dataset, Error, Limits, Result, Sink, Source, Tree};
 
 use crate::Scda;
 use crate::check::decode_all;

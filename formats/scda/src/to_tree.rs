@@ -1,19 +1,12 @@
 //! The tree of a file: fields and groups from sections that follow the convention of
 //! [`semantics`](crate::semantics), plain sections otherwise.
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
+use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::metadata::{CoordMeta, coords_from_meta};
-use spile_core::read::Axes;
-use spile_core::report::{Finding, Report};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Axes, DType, Dataset, Error, Finding, Limits, Node, NodeId, OpenOptions,
+    Order, Parsed, ROOT, Report, Result, Selection, Shape, Source, Tree, Value,
+};
 
 use crate::read::File;
 use crate::section::Section;

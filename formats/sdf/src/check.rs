@@ -4,13 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use sha2::Digest;
-use spile_core::error::Result;
 use spile_core::format::Checker;
-use spile_core::layout::Extent;
-use spile_core::limits::Limits;
-use spile_core::report::{Finding, Report};
-use spile_core::shape::Shape;
-use spile_core::source::Source;
+use spile_core::{Extent, Finding, Limits, Report, Result, Shape, Source};
 
 use crate::Sdf;
 use crate::block::{Block, Budget, SALVAGE, read_blocks, read_headers, read_summary};

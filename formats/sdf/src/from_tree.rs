@@ -10,16 +10,11 @@ mod station;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Hint, Result};
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
-use spile_core::layout::{ArrayDesc, Extent, Layout, Linear};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::Sink;
-use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, DType, Dataset, Error, Extent, Hint, Kind, Layout, Linear, Node,
+    NodeId, Order, Result, Selection, Shape, Sink, Tree, Value,
+};
 use spile_interchange::midpoints::DERIVED;
 
 use self::new_blocks::{MAX_RANK, is_block_name, is_exact_type};

@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Array, Dataset, Limits, Result, Source, Tree};
 
 use crate::block::{self, Block};
 use crate::wire::FileHeader;

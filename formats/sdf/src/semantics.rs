@@ -10,10 +10,8 @@ pub(crate) mod surfaces;
 
 use std::collections::HashMap;
 
-use spile_core::error::Result;
-use spile_core::layout::Coord;
-use spile_core::semantics::{Centring, Component, Role, Semantics};
-use spile_core::tree::NodeId;
+use spile_core::semantics::{Centring, Component};
+use spile_core::{Coord, NodeId, Result, Role, Semantics};
 use spile_interchange::midpoints::midpoints;
 
 use crate::block::Block;

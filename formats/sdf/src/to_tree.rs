@@ -5,13 +5,10 @@ mod builder;
 mod paths;
 pub(crate) mod station;
 
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::format::{Native, Object, Region, RegionKind};
+use spile_core::{
+    Attrs, Dataset, Limits, NodeId, OpenOptions, Parsed, Report, Result, Source, Tree, Value,
+};
 
 pub(crate) use self::builder::Builder;
 pub(crate) use self::paths::split_path;

@@ -1,11 +1,8 @@
 //! Findings about a file. Codes up to taf-009 are errors that prevent reading (see `wire.rs`), codes
 //! from taf-010 on are findings about readable files.
 
-use spile_core::error::{Hint, Result};
 use spile_core::format::Checker;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::{Hint, Limits, Report, Result, Source};
 
 use crate::Taf;
 use crate::read::File;

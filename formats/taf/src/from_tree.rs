@@ -4,16 +4,11 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Hint, Result};
 use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
-use spile_core::layout::{ArrayDesc, Coord, Layout};
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::shape::Order;
-use spile_core::sink::Sink;
-use spile_core::tree::{NodeId, ROOT, Value};
+use spile_core::{
+    ArrayDesc, Axes, Coord, DType, Dataset, Error, Hint, Kind, Layout, NodeId, Order, ROOT, Result,
+    Selection, Sink, Value,
+};
 
 use crate::Taf;
 use crate::metadata;

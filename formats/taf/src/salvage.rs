@@ -1,13 +1,8 @@
 //! Recovery of files that end inside the array: all complete slabs along the slowest dimension with
 //! more than one element.
 
-use spile_core::Dataset;
-use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::Limits;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Dataset, Error, ErrorKind, Limits, Result, Sink, Source, Tree};
 
 use crate::Taf;
 use crate::read::File;

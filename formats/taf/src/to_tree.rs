@@ -1,15 +1,11 @@
 //! TAF file to `Tree`: the array `data` and the comments.
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::metadata::StoredMetadata;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, ROOT, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Coord, DType, Dataset, Extents, Layout, OpenOptions, Order, Parsed, ROOT,
+    Result, Role, Semantics, Shape, Source, Tree, Value,
+};
 
 use crate::metadata;
 use crate::read::File;

@@ -1,12 +1,7 @@
 //! Checksums. They are only verified by `check`, because that reads the entire file.
 
-use spile_core::error::Result;
-use spile_core::format::{Checker, OpenOptions};
-use spile_core::limits::Limits;
-use spile_core::recording;
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire};
+use spile_core::format::Checker;
+use spile_core::{ByteOrder, Limits, OpenOptions, Report, Result, Source, Wire, recording};
 
 use crate::Tektronix;
 use crate::to_tree;

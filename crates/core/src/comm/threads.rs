@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Comm, SharedSink, SharedSource, agree};
-use crate::error::{Error, Result};
-use crate::sink::{Overwrite, Sink};
-use crate::source::Source;
+use crate::{Error, Overwrite, Result, Sink, Source};
 
 /// One rank of a job whose ranks are threads of this process.
 pub struct Threads<'a> {

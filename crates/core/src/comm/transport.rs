@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Comm, SharedSink, SharedSource, agree, gather_numbers};
-use crate::error::{Error, Result};
-use crate::sink::{Overwrite, Sink};
-use crate::source::Source;
+use crate::{Error, Overwrite, Result, Sink, Source};
 
 /// Largest transfer in bytes; MPI counts are `int`.
 const PIECE: usize = 1 << 30;

@@ -5,12 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::{Folder, Format};
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::limits::Limits;
-use crate::shape::Order;
-use crate::sink::{FolderSink, Overwrite, Sink};
+use crate::sink::FolderSink;
+use crate::{DType, Dataset, Error, Limits, Order, Overwrite, Result, Sink};
 
 /// What a format can store without help.
 #[derive(Clone, Copy, Debug)]

@@ -8,17 +8,11 @@ use super::{
     ARRAY, ArrayMeta, Cast, Frames, Meaning, Metadata, NodeMeta, Storage, StoredMetadata,
     coords_from_meta,
 };
-use crate::dataset::Dataset;
-use crate::dtype::{DType, Kind};
-use crate::error::{Error, ErrorKind, Result};
-use crate::frames::{FrameCell, Moments};
-use crate::layout::{ArrayDesc, Codec, Coord, Layout, Linear};
-use crate::read::Axes;
-use crate::report::Report;
-use crate::select::Selection;
-use crate::shape::{Order, Shape};
-use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
-use crate::wire::ByteOrder;
+use crate::frames::Moments;
+use crate::{
+    ArrayDesc, Attrs, Axes, ByteOrder, Codec, Coord, DType, Dataset, Error, ErrorKind, FrameCell,
+    Kind, Layout, Linear, Node, NodeId, Order, ROOT, Report, Result, Selection, Shape, Tree, Value,
+};
 
 /// Applies the metadata stored in a file: `stored` by the format, or the array called [`ARRAY`].
 /// Metadata that does not fit is a warning and the arrays stay as they are; only an I/O error fails.

@@ -3,13 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Cast;
-use crate::dataset::Dataset;
-use crate::error::Result;
-use crate::frames::{FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Layout};
-use crate::read::Axes;
-use crate::select::Selection;
-use crate::shape::{Order, Shape};
+use crate::{
+    ArrayDesc, Axes, Dataset, FrameCell, FrameTable, Layout, Order, Result, Selection, Shape,
+};
 
 pub(super) fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
     tail.map_or_else(Shape::scalar, |tail| {

@@ -1,12 +1,8 @@
 //! Coordinates of an array's dimensions, and its descriptive attributes.
 
 use super::{Array, Axes};
-use crate::dataset::Dataset;
-use crate::error::{Error, Hint, Result};
-use crate::layout::{ArrayDesc, Coord};
-use crate::select::Selection;
-use crate::semantics::Semantics;
-use crate::tree::{Attrs, Node, closest};
+use crate::tree::closest;
+use crate::{ArrayDesc, Attrs, Coord, Dataset, Error, Hint, Node, Result, Selection, Semantics};
 
 /// The coordinate of one dimension.
 #[derive(Clone)]

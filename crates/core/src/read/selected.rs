@@ -8,13 +8,10 @@ use rayon::prelude::*;
 
 use super::{Array, Axes};
 use crate::chunks::BlockRequest;
-use crate::convert;
-use crate::error::{Error, Result};
 use crate::plan::{Axis, Block, Plan, Scratch};
 use crate::select::Span;
-use crate::shape::Shape;
 use crate::store::Store;
-use crate::wire::ByteOrder;
+use crate::{ByteOrder, Error, Result, Shape, convert};
 
 /// A fold has at most this number of tasks, and blocks as for `FOLD_THREADS` threads: results do not
 /// depend on the actual number of threads.

@@ -2,11 +2,7 @@
 
 use super::{Array, Axes};
 use crate::convert::{self, Number};
-use crate::dtype::{DType, Kind};
-use crate::error::{Error, Result};
-use crate::select::Selection;
-use crate::shape::Order;
-use crate::wire::ByteOrder;
+use crate::{ByteOrder, DType, Error, Kind, Order, Result, Selection};
 
 /// Text or a parsed selection.
 pub trait ToSelection {

@@ -2,12 +2,7 @@
 
 use super::integers::Integers;
 use super::statistics::{Moments, Stats, has_exact_sums, statistics};
-use crate::dtype::Kind;
-use crate::error::{Error, Result};
-use crate::layout::Linear;
-use crate::read::{Array, Axes};
-use crate::select::{Selection, Slice};
-use crate::shape::Order;
+use crate::{Array, Axes, Error, Kind, Linear, Order, Result, Selection, Slice};
 
 /// Largest length of a last dimension that counts as components.
 pub const MOST_COMPONENTS: u64 = 16;

@@ -1,10 +1,7 @@
 //! Min/max envelopes: minimum and maximum of buckets of consecutive elements, for line plots.
 
-use crate::convert;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
 use crate::read::Selected;
-use crate::with_number;
+use crate::{DType, Error, Result, convert, with_number};
 
 use super::statistics::in_lanes;
 

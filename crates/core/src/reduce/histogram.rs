@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
 use crate::read::Selected;
+use crate::{Error, Result};
 
 /// Number of parts that are counted separately, if the memory limit allows; fixed, so that sums of weights
 /// do not depend on the number of threads.

@@ -1,9 +1,6 @@
 //! Rasters: means of a two-dimensional selection in the cells of an image.
 
-use crate::error::{Error, Result};
-use crate::read::{Array, Axes};
-use crate::select::Selection;
-use crate::shape::Order;
+use crate::{Array, Axes, Error, Order, Result, Selection};
 
 use super::statistics::{RUN, SHRINK, in_lanes};
 

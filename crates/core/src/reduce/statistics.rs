@@ -4,9 +4,8 @@
 //! deviations are taken around the mean of the run while it is in the cache; runs are merged by the
 //! formulas of Chan, Golub and LeVeque, so that large offsets do not cancel the deviation.
 
-use crate::dtype::Kind;
-use crate::error::{Error, Result};
-use crate::read::{Array, Selected};
+use crate::read::Selected;
+use crate::{Array, Error, Kind, Result};
 
 use super::integers::Integers;
 

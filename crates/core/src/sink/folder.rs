@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::{Overwrite, Sink, exists, folder, follow};
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Suffix of temporary folders.
 const SUFFIX: &str = ".part";

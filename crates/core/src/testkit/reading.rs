@@ -3,13 +3,8 @@
 use super::exercise::{Outcome, exercise, some_frames};
 use super::same::{differences, object_hashes};
 use super::{Random, Suite, guard, name};
-use crate::dataset::Dataset;
-use crate::error::{ErrorKind, Result};
 use crate::format::Region;
-use crate::limits::Limits;
-use crate::read::{Array, Axes};
-use crate::select::{Selection, Slice};
-use crate::source::Source;
+use crate::{Array, Axes, Dataset, ErrorKind, Limits, Result, Selection, Slice, Source};
 
 /// Larger arrays, in bytes, are not tested with small reads.
 const LARGEST: u64 = 16 << 20;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]

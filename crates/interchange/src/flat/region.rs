@@ -1,10 +1,6 @@
 //! Rectangular parts of plain arrays.
 
-use spile_core::error::Result;
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::NodeId;
+use spile_core::{Array, Axes, NodeId, Order, Result, Selection, Shape, Slice};
 
 use super::{Flat, Stack};
 

@@ -4,12 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use spile_core::frames::{Cells, Moments};
-use spile_core::layout::Linear;
-use spile_core::limits::Limits;
 use spile_core::metadata::{StoredMetadata, restore};
-use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, differences};
-use spile_core::tree::Attrs;
+use spile_core::{Attrs, Limits, Linear, Source};
 
 /// A tree with every kind of layout, over distinct bytes.
 fn content() -> Dataset {

@@ -5,14 +5,9 @@ use std::io::Write;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value as Json, json};
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree};
+use spile_core::{
+    ArrayDesc, DType, Dataset, Layout, Limits, Order, ROOT, Result, Shape, Source, Tree,
+};
 
 use super::Index;
 use super::chunks::Place;

@@ -5,9 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spile_core::error::{Error, Hint, Result};
-use spile_core::report::{Finding, Report};
-use spile_core::shape::Shape;
+use spile_core::{Error, Finding, Hint, Report, Result, Shape};
 
 use crate::index::{Index, sample};
 use crate::read::{is_damage, shape};

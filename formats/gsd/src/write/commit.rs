@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use spile_core::error::Result;
+use spile_core::Result;
 
 use super::{COPY, Writer};
 use crate::wire::{Block, Form, Marker, SLOT};

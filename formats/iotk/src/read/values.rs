@@ -2,12 +2,7 @@
 //! library). All functions return `None` or false for a missing element.
 
 use spile_core::convert::{Number, part, swap, text_of};
-use spile_core::dtype::Kind;
-use spile_core::error::{Error, Result};
-use spile_core::layout::ArrayDesc;
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::wire::ByteOrder;
+use spile_core::{ArrayDesc, Axes, ByteOrder, Error, Kind, Result, Selection};
 use zerocopy::IntoBytes;
 
 use crate::cast::Cast;

@@ -3,12 +3,7 @@
 use std::io::Write;
 
 use spile_core::convert::swap;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::Order;
-use spile_core::wire::ByteOrder;
+use spile_core::{Array, Axes, ByteOrder, DType, Error, Order, Result, Selection};
 
 use super::{Out, Writer};
 use crate::cast::{Cast, fortran};

@@ -3,9 +3,7 @@
 
 use std::collections::HashSet;
 
-use spile_core::error::Result;
-use spile_core::layout::Extent;
-use spile_core::tree::{Attrs, Node, NodeId};
+use spile_core::{Attrs, Extent, Node, NodeId, Result};
 
 use super::{Form, TreeWriter, attrs, factor, kind, label, stored_datatype, unsupported};
 use crate::to_tree::{DATATYPE, NAME, TYPE};

@@ -1,14 +1,8 @@
 //! Writes arrays that were not read from SDF.
 
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::shape::Order;
-use spile_core::tree::{Node, NodeId};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Axes, ByteOrder, Coord, DType, Kind, Node, NodeId, Order, Result, Selection, convert,
+};
 
 use super::{TreeWriter, attrs, dimensions, factor, no_type, unsupported};
 use crate::wire::DataType;

@@ -5,18 +5,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Hint, Result};
-use spile_core::layout::{ArrayDesc, Extent, Layout};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::report::Report;
-use spile_core::select::{Selection, Slice};
-use spile_core::semantics::{Centring, Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, Tree};
+use spile_core::semantics::Centring;
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, DType, Dataset, Error, ErrorKind, Extent, Hint, Layout, Limits,
+    NodeId, Order, Report, Result, Role, Selection, Semantics, Shape, Slice, Source, Tree,
+};
 
 use super::derived::{PIECE, computed, derived_attrs, extent, no_input};
 use crate::block::{Block, stored};

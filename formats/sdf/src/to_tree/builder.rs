@@ -2,15 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Extent, Layout, Linear};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Attrs, ByteOrder, DType, Extent, Kind, Layout, Limits, Linear, NodeId, ROOT, Report,
+    Result, Role, Semantics, Shape, Tree, Value,
+};
 use spile_interchange::midpoints::DERIVED;
 
 use super::{BLOCK_INFO, DATATYPE, LONG_NAME, NAME, TYPE, paths, run_info, split_path, station};

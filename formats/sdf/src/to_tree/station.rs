@@ -1,10 +1,8 @@
 //! Time histories at stations. Rows with one value per variable become one array per variable.
 
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::semantics::Role;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Coord, Extents, Layout, NodeId, Order, Result, Role, Shape, Tree, Value,
+};
 
 use super::builder::{linear, push_text};
 use crate::block::Block;

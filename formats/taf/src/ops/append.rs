@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::{Array, Axes, Error, Limits, Order, Overwrite, Result, Selection, Shape, Sink};
 
 use super::{Target, rewrite};
 use crate::read::File;

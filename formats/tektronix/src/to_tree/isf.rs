@@ -1,14 +1,11 @@
 //! `.isf`: one record per preamble.
 
-use spile_core::error::Result;
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
-use spile_core::layout::{ArrayDesc, Coord, Linear};
+use spile_core::format::RegionKind;
 use spile_core::recording::{self, Record, Recording, region, samples};
-use spile_core::report::Report;
-use spile_core::shape::Shape;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
 use spile_core::wire::fetch;
+use spile_core::{
+    ArrayDesc, Attrs, Coord, Linear, OpenOptions, Parsed, Report, Result, Shape, Source, Value,
+};
 
 use super::isf_text::TextSamples;
 use crate::wire::isf::{Preamble, is_preamble};

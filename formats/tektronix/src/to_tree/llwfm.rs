@@ -1,13 +1,8 @@
 //! `LLWFM`: a file with one record.
 
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
+use spile_core::format::RegionKind;
 use spile_core::recording::{self, Record, Recording, region, samples};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{Attrs, ByteOrder, DType, OpenOptions, Parsed, Report, Result, Source, Value};
 
 use crate::wire::llwfm::{CHARGE_BYTES, Header, PRECHARGE_OFFSET};
 

@@ -3,14 +3,9 @@
 //! The specifications of the first frame are followed by the update specifications of all other frames, their
 //! curve specifications, and the samples: one slot per frame, all with the length of the first.
 
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
-use spile_core::limits::Limits;
+use spile_core::format::RegionKind;
 use spile_core::recording::{self, Record, Recording, date_time, region, samples, within};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::Wire;
+use spile_core::{Attrs, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire};
 
 use crate::wire::wfm::{Curve, Header, UPDATE_BYTES, Update};
 
