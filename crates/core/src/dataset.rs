@@ -31,24 +31,21 @@ impl Dataset {
     /// A tree over the bytes of `source`, with the limits of the tree and no format.
     pub fn new(source: Source, tree: Tree) -> Self {
         let limits = *tree.limits();
+        let (format, native) = (None, None);
         let (summary, warnings) = (Attrs::new(), Vec::new());
-        Self(Arc::new(Inner {
-            source,
-            tree,
-            limits,
-            format: None,
-            summary,
-            warnings,
-            native: None,
-        }))
+        Self(Arc::new(Inner { source, tree, limits, format, summary, warnings, native }))
+    }
+
+    /// The bytes of `source` with an empty tree, to [open arrays](Dataset::open_array) that are not nodes.
+    pub fn of_bytes(source: Source, limits: &Limits) -> Self {
+        Self::new(source, Tree::new(limits))
     }
 
     /// Opens the bytes of `source` as `format`. Reads metadata only.
     pub fn open(format: &dyn Format, source: Source, options: &OpenOptions) -> Result<Self> {
-        let path = source.path().map(Path::to_path_buf);
-        let opened = format.open(source, options);
+        let opened = format.open(source.clone(), options);
         let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
-        opened.map_err(|e| locate(e, format, path.as_deref()))
+        opened.map_err(|e| e.with_format(format.info().name).in_source(&source))
     }
 
     /// Opens a file, or a folder that is one dataset, as `format`. Reads metadata only.
@@ -79,18 +76,17 @@ impl Dataset {
             (Some(ability), _) => ability.open_folder(folder, options),
             (None, Some(series)) => {
                 let files = series.members(folder);
-                let all = |files| crate::series::open(format, folder.path(), files, options);
                 if files.is_empty() {
-                    Ok(None)
-                } else {
-                    all(&files).map(|parsed| Some(warn_of_others(format, folder, &files, parsed)))
+                    return Ok(None);
                 }
+                let all = crate::series::open(format, folder.path(), &files, options);
+                all.map(|parsed| Some(warn_of_others(format, folder, &files, parsed)))
             }
             (None, None) => return Ok(None),
         };
         let dataset = opened
             .and_then(|p| p.map(|p| Self::from_parsed(format.info(), p, options)).transpose());
-        dataset.map_err(|e| locate(e, format, Some(folder.path())))
+        dataset.map_err(|e| e.with_format(format.info().name).with_path(folder.path()))
     }
 
     /// Opens `files` of one run as frames of one dataset called `name`, sorted by time.
@@ -126,32 +122,25 @@ impl Dataset {
         Self(Arc::new(Inner { tree, ..(*self.0).clone() }))
     }
 
+    fn change(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
     /// This dataset with more warnings.
     pub fn with_warnings(self, more: impl IntoIterator<Item = Finding>) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.warnings.extend(more);
-        Self(Arc::new(inner))
+        self.change(|inner| inner.warnings.extend(more))
     }
 
     /// This dataset with only the warnings for which `keep` holds.
     pub fn retain_warnings(self, keep: impl FnMut(&Finding) -> bool) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.warnings.retain(keep);
-        Self(Arc::new(inner))
-    }
-
-    /// This dataset with another summary.
-    pub fn with_summary(self, summary: Attrs) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.summary = summary;
-        Self(Arc::new(inner))
+        self.change(|inner| inner.warnings.retain(keep))
     }
 
     /// This dataset with other limits for what is read from now on.
     pub fn with_limits(self, limits: Limits) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.limits = limits;
-        Self(Arc::new(inner))
+        self.change(|inner| inner.limits = limits)
     }
 
     /// Groups, arrays and attributes.
@@ -331,15 +320,6 @@ fn warn_of_others(
         parsed.warnings.extend(report.findings);
     }
     parsed
-}
-
-/// Adds format and file to an error from opening.
-fn locate(error: Error, format: &dyn Format, path: Option<&Path>) -> Error {
-    let error = error.with_format(format.info().name);
-    match path {
-        Some(path) => error.with_path(path),
-        None => error,
-    }
 }
 
 /// One frame of a dataset.

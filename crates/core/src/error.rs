@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 pub use hint::Hint;
 
+use crate::Source;
+
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -145,6 +147,14 @@ impl Error {
     pub fn with_path(mut self, path: impl AsRef<Path>) -> Self {
         self.0.path.get_or_insert_with(|| path.as_ref().to_path_buf());
         self
+    }
+
+    /// Sets the file to that of `source`, unless it is set already or the source has none.
+    pub fn in_source(self, source: &Source) -> Self {
+        match source.path() {
+            Some(path) => self.with_path(path),
+            None => self,
+        }
     }
 
     /// Removes the file, for callers that know a better one.

@@ -7,7 +7,7 @@
 //! // Six 16-bit integers after a two-byte header, first index fastest.
 //! let source = Source::memory([b'h', b'i', 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
 //! let mut tree = Tree::new(&Limits::default());
-//! let layout = Layout::Plain { extents: Extents::one(2, 12), order: Order::F };
+//! let layout = Layout::contiguous(2, 12, Order::F);
 //! tree.add_array(ROOT, "data", ArrayDesc::new(DType::U16, Shape::new([2, 3]), layout))?;
 //!
 //! let dataset = Dataset::new(source, tree);

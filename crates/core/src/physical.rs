@@ -137,7 +137,7 @@ impl Dataset {
         }
         let mut tree = self.tree().clone();
         for (id, ..) in self.arrays().filter(|(.., desc)| desc.has_scaling()) {
-            if let Some(array) = &mut tree.node_mut(id).array {
+            if let Some(array) = tree.array_mut(id) {
                 array.map = None;
                 array.semantics_mut().missing = Missing::default();
             }
@@ -150,7 +150,7 @@ impl Dataset {
 mod tests {
     use super::*;
     use crate::frames::Cells;
-    use crate::layout::Extents;
+
     use crate::limits::Limits;
     use crate::read::Axes;
     use crate::select::Selection;
@@ -171,7 +171,7 @@ mod tests {
         let bytes: Vec<u8> =
             [2_i16, 4, -1, 6, 8, 10].iter().flat_map(|v| v.to_be_bytes()).collect();
         let mut tree = Tree::new(&Limits::default());
-        let layout = Layout::Plain { extents: Extents::one(0, 12), order: Order::F };
+        let layout = Layout::contiguous(0, 12, Order::F);
         tree.add_array(ROOT, "a", scaled(layout.clone())).unwrap();
         let cell = FrameCell { shape: Shape::new([2, 3]), layout };
         let frames = Layout::PerFrame(Arc::new(Cells(vec![None, Some(cell)])));
@@ -200,8 +200,7 @@ mod tests {
     fn single_precision_stays_where_nothing_is_scaled() {
         let mut tree = Tree::new(&Limits::default());
         let bytes: Vec<u8> = [1.5_f32, -999.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        let layout = Layout::Inline(bytes.into(), Order::C);
-        let mut desc = ArrayDesc::new(DType::F32, Shape::new([2]), layout);
+        let mut desc = ArrayDesc::inline(DType::F32, Shape::new([2]), bytes);
         desc.semantics_mut().missing.values.push(-999.0);
         tree.add_array(ROOT, "t", desc).unwrap();
         let array = Dataset::new(Source::memory([]), tree).physical().array("t").unwrap();

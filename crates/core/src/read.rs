@@ -254,6 +254,22 @@ impl Array {
         self.select(&Selection::all(), Axes::Stored)
     }
 
+    /// All elements in C or Fortran order.
+    pub fn all_in(&self, order: Order) -> Result<Selected<'_>> {
+        self.select(&Selection::all(), Axes::Order(order))
+    }
+
+    /// Reads all elements, little-endian, in stored order. Fails with `Limit` if they exceed the memory limit.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        self.read_bytes(&Selection::all(), Axes::Stored)
+    }
+
+    /// Reads all elements as physical values in stored order: scaled, missing values as NaN. Fails with `Limit`
+    /// if they exceed the memory limit.
+    pub fn values(&self) -> Result<Vec<f64>> {
+        self.read_f64(&Selection::all(), Axes::Stored)
+    }
+
     /// Reads all elements of `selection`, little-endian, in the order of `axes`. Fails with `Limit` if they
     /// exceed the memory limit.
     pub fn read_bytes(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Error, ErrorKind, Hint};
+use crate::{Error, ErrorKind, Hint, Parsed};
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -84,6 +84,16 @@ pub struct Report {
 }
 
 impl Report {
+    /// The warnings of opening a file, or the error.
+    pub fn of_opening(opened: Result<Parsed, Error>) -> Result<Self, Error> {
+        let mut report = Self::default();
+        match opened {
+            Ok(parsed) => report.findings = parsed.warnings,
+            Err(error) => report.absorb(error)?,
+        }
+        Ok(report)
+    }
+
     fn add(&mut self, severity: Severity, code: &'static str, message: String) -> &mut Finding {
         self.findings.push(Finding {
             severity,

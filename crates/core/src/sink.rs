@@ -23,9 +23,6 @@ use crate::{Error, ErrorKind, Hint, Result, Source};
 
 pub use folder::FolderSink;
 
-/// Buffer size of copies in bytes.
-const COPY: u64 = 64 << 10;
-
 /// Whether an existing target may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
@@ -266,16 +263,8 @@ impl Sink {
     }
 
     /// Copies the `len` bytes at `offset` of `source` to the position of the sequential writer.
-    pub fn copy_from(&mut self, source: &Source, mut offset: u64, len: u64) -> Result<()> {
-        let end = offset.saturating_add(len);
-        let mut buffer = vec![0; len.min(COPY) as usize];
-        while offset < end {
-            let part = &mut buffer[..(end - offset).min(COPY) as usize];
-            source.read_exact_at(offset, part)?;
-            self.write_all(part)?;
-            offset += part.len() as u64;
-        }
-        Ok(())
+    pub fn copy_from(&mut self, source: &Source, offset: u64, len: u64) -> Result<()> {
+        source.for_each_block(offset, len, |bytes| Ok(self.write_all(bytes)?))
     }
 
     /// Flushes everything written so far to disk.

@@ -166,7 +166,7 @@ pub fn set_roles(tree: &mut Tree) -> Result<()> {
     let roles: Vec<(NodeId, Role)> = roles.collect();
     tree.charge((roles.len() * size_of::<Semantics>()) as u64, "the roles of arrays")?;
     for (id, role) in roles {
-        if let Some(array) = &mut tree.node_mut(id).array {
+        if let Some(array) = tree.array_mut(id) {
             array.semantics_mut().role = role;
         }
     }

@@ -39,8 +39,7 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
         tree.set_frames(axis.clone());
         if let Some(times) = times(&**axis, limits)? {
             let shape = Shape::new([axis.len()]);
-            let layout = Layout::Inline(times.into(), Order::C);
-            tree.add_array(ROOT, TIMES, ArrayDesc::new(DType::F64, shape, layout))?;
+            tree.add_array(ROOT, TIMES, ArrayDesc::inline(DType::F64, shape, times))?;
             metadata.add_auxiliary(TIMES);
             metadata.frames =
                 metadata.frames.map(|frames| Frames { times: Some(TIMES.into()), ..frames });
@@ -103,8 +102,7 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     metadata.rename(&renamed);
     let text = metadata.text(limits)?.into_bytes();
     let shape = Shape::new([text.len() as u64]);
-    let layout = Layout::Inline(text.into(), Order::C);
-    let id = tree.add_array(ROOT, metadata::ARRAY, ArrayDesc::new(holds.byte, shape, layout))?;
+    let id = tree.add_array(ROOT, metadata::ARRAY, ArrayDesc::inline(holds.byte, shape, text))?;
     let about =
         "names, types, shapes, attributes and coordinates of everything in this file, as JSON";
     tree.node_mut(id).attrs.push("comment", about);

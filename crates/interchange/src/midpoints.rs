@@ -42,7 +42,7 @@ pub fn nodes_beside(tree: &Tree, points: NodeId, ending: &str) -> Option<NodeId>
     let count = node.array.as_ref()?.shape.lengths().first()?.checked_add(1)?;
     let name = node.name.strip_suffix(ending)?.strip_suffix('_')?;
     let nodes = tree.child(node.parent, name)?;
-    let lengths = tree.node(nodes).array.as_ref()?.shape.lengths();
+    let lengths = tree.array(nodes)?.shape.lengths();
     (lengths == [count]).then_some(nodes)
 }
 

@@ -68,7 +68,7 @@ impl Variables {
         let fits = |other: NodeId| {
             let along = dimensions.array(other);
             other != id
-                && tree.node(other).array.is_some()
+                && tree.array(other).is_some()
                 && !along.is_empty()
                 && along.iter().all(|k| own.contains(k))
                 && !is_axis(other)

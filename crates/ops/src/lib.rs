@@ -30,7 +30,7 @@
 //! let limits = Limits::default();
 //! let layout = Layout::Inline([1, 2, 3, 4].into(), Order::F);
 //! let desc = ArrayDesc::new(DType::U8, Shape::new([2, 2]), layout);
-//! let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc)?;
+//! let array = Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc)?;
 //!
 //! let mut text = Vec::new();
 //! spile_ops::cat::text(&array, &Selection::all(), spile_ops::cat::Values::Mapped, &mut text)?;

@@ -156,7 +156,6 @@ mod tests {
         Abilities, FolderWriter, FormatInfo, Grade, Head, Loss, OpenOptions, Parsed, Score,
     };
     use spile_core::source::Source;
-    use spile_core::tree::Tree;
 
     use super::*;
 
@@ -225,8 +224,7 @@ mod tests {
     }
 
     fn job(path: &Path, overwrite: Overwrite) -> Parallel {
-        let content =
-            Dataset::new(Source::memory([]), Tree::new(&spile_core::limits::Limits::default()));
+        let content = Dataset::of_bytes(Source::memory([]), &spile_core::limits::Limits::default());
         Parallel::new(&Three, &content, path, &WriteOptions::default(), overwrite).unwrap()
     }
 

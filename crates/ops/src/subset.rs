@@ -52,7 +52,7 @@ pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
     }
     // References may be to later arrays, so they are mapped last.
     for id in wanted.iter().map(|id| ids[id]) {
-        if let Some(desc) = &mut tree.node_mut(id).array {
+        if let Some(desc) = tree.array_mut(id) {
             renumber(desc, &ids, frames.as_ref());
         }
         fit(&mut tree, id);
@@ -187,16 +187,16 @@ impl<'a> Runs<'a> {
 
 /// Removes coordinates whose length differs from that of the dimension.
 fn fit(tree: &mut Tree, id: NodeId) {
-    let Some(array) = &tree.node(id).array else { return };
+    let Some(array) = tree.array(id) else { return };
     let fits = |(coord, len): (&Coord, &u64)| match coord {
-        Coord::Node(points) => tree.node(*points).array.as_ref().is_some_and(|points| {
+        Coord::Node(points) => tree.array(*points).is_some_and(|points| {
             // Coordinates with more than one dimension are checked where they are used.
             points.shape.rank() != 1 || points.shape.lengths() == [*len]
         }),
         _ => true,
     };
     let fits: Vec<bool> = array.coords.iter().zip(array.shape.lengths()).map(fits).collect();
-    if let Some(array) = &mut tree.node_mut(id).array {
+    if let Some(array) = tree.array_mut(id) {
         for (coord, _) in array.coords.iter_mut().zip(fits).filter(|(_, fits)| !fits) {
             *coord = Coord::None;
         }

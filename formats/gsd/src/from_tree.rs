@@ -7,8 +7,8 @@ use std::path::Path;
 
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
 use spile_core::{
-    Array, ArrayDesc, Attrs, Axes, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Kind,
-    Layout, Node, NodeId, Order, Result, Selection, Shape, Sink, convert,
+    Array, ArrayDesc, Attrs, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Kind, Layout,
+    Node, NodeId, Order, Result, Shape, Sink, convert,
 };
 
 use crate::Gsd;
@@ -124,7 +124,7 @@ impl<'a> Column<'a> {
         array: &Array,
     ) -> Result<()> {
         let (n, m) = self.size(array.shape())?;
-        let selected = array.select(&Selection::all(), Axes::Order(Order::C))?;
+        let selected = array.all_in(Order::C)?;
         out.chunk(frame, id, (self.kind, n, m), |sink| {
             let mut numbers = Vec::new();
             selected.stream(|_, bytes| {

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spile_core::{
-    ArrayDesc, Error, ErrorKind, Extents, Layout, Limits, Order, Result, Shape, Source,
-};
+use spile_core::{ArrayDesc, Error, ErrorKind, Layout, Limits, Order, Result, Shape, Source};
 
 use crate::index::{DataRange, Index};
 use crate::wire::{Entry, Header, Type};
@@ -46,7 +44,7 @@ pub(crate) fn shape(entry: &Entry, columns: bool) -> Shape {
 }
 
 pub(crate) fn layout(data: DataRange) -> Layout {
-    Layout::Plain { extents: Extents::one(data.offset, data.len), order: Order::C }
+    Layout::contiguous(data.offset, data.len, Order::C)
 }
 
 /// An open file. Opening reads the header, the names and a few index entries, independent of their

@@ -134,7 +134,7 @@ fn summary_of(file: &File, survey: &Survey) -> Attrs {
 
 /// Sets the meaning of all arrays of a HOOMD file.
 fn add_meanings(tree: &mut Tree) -> Result<()> {
-    let positions = tree.at(POSITIONS).filter(|id| tree.node(*id).array.is_some());
+    let positions = tree.at(POSITIONS).filter(|id| tree.array(*id).is_some());
     let meanings = tree.arrays().filter_map(|(id, node, _)| {
         let meaning = meaning(node.id.as_deref().unwrap_or(&node.path), positions);
         (meaning != Semantics::default()).then_some((id, meaning))
@@ -143,7 +143,7 @@ fn add_meanings(tree: &mut Tree) -> Result<()> {
     for (id, meaning) in meanings {
         let text = meaning.point_set.as_ref().map_or(0, String::len);
         tree.charge((size_of::<Semantics>() + text) as u64, "the meaning of arrays")?;
-        if let Some(array) = &mut tree.node_mut(id).array {
+        if let Some(array) = tree.array_mut(id) {
             *array.semantics_mut() = meaning;
         }
     }

@@ -121,7 +121,7 @@ impl<'a> Plan<'a> {
     fn of(tree: &'a Tree, wanted: &[bool]) -> Self {
         let mut plan = Self { tree, written: vec![true; tree.len() + 1], qe_syntax: false };
         for (id, node) in tree.iter() {
-            let below_array = tree.node(node.parent).array.is_some();
+            let below_array = tree.array(node.parent).is_some();
             let written = plan.written[node.parent.index()] && !below_array && wanted[id.index()];
             plan.written[id.index()] = written;
             let shaped = node.array.as_ref().is_some_and(|array| array.shape.rank() != 1);

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use spile_core::decimal::Wide;
-use spile_core::{Axes, DType, Dataset, Error, Kind, Limits, Result, Selection, Source, Tree};
+use spile_core::{DType, Dataset, Error, Kind, Limits, Result, Source};
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Data, Event, Events, Form, Item, declared_qe_syntax};
@@ -47,7 +47,7 @@ pub fn convert<W: Write>(
         qe_syntax: None,
         started: false,
         result: Converted::default(),
-        data: Dataset::new(source.clone(), Tree::new(limits)),
+        data: Dataset::of_bytes(source.clone(), limits),
     };
     let mut events = Events::new(source, form, limits);
     let mut next = events.next()?;
@@ -339,7 +339,7 @@ impl<W: Write> Converter<'_, W> {
         let none = Tag::default();
         let known = describe_data(&none, None, data, self.form, self.source, self.limits)?;
         let array = self.data.open_array(&known.array)?;
-        let text = array.read_bytes(&Selection::all(), Axes::Stored)?;
+        let text = array.bytes()?;
         let blank = text.trim_ascii().is_empty();
         if blank && self.target == Target::Text {
             self.result.lost.push(format!("blanks at byte {}", data.offset()));

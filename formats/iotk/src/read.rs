@@ -4,7 +4,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use spile_core::{Array, Dataset, Error, Limits, Result, Source, Tree};
+use spile_core::{Array, Dataset, Error, Limits, Result, Source};
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
@@ -42,7 +42,7 @@ impl File {
         if empty && form == Form::Text {
             return Err(Error::not_this_format("iotk-001", "expected a tag, found none").at(0));
         }
-        let bytes = Dataset::new(source, Tree::new(limits));
+        let bytes = Dataset::of_bytes(source, limits);
         Ok(Self { bytes, form, index, raw: Vec::new() })
     }
 
@@ -56,7 +56,7 @@ impl File {
                 .map_err(|e| e.at(record.offset))?;
             raw.push(record);
         }
-        let bytes = Dataset::new(source, Tree::new(limits));
+        let bytes = Dataset::of_bytes(source, limits);
         Ok(Self { bytes, form: Form::Binary(framing), index: Index::default(), raw })
     }
 

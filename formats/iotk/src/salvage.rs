@@ -6,7 +6,7 @@ mod resync;
 use std::io::Write as _;
 
 use spile_core::format::{Salvage, Salvager};
-use spile_core::{Dataset, Error, Limits, Result, Sink, Source, Tree};
+use spile_core::{Dataset, Error, Limits, Result, Sink, Source};
 
 use self::resync::{Survey, survey};
 use crate::Iotk;
@@ -26,7 +26,7 @@ impl Salvager for Iotk {
             let nothing = || Error::malformed("iotk-019", "no element can be recovered").at(0);
             return Err(error.unwrap_or_else(nothing));
         }
-        let bytes = Dataset::new(source.clone(), Tree::new(limits));
+        let bytes = Dataset::of_bytes(source.clone(), limits);
         let mut saved = Salvage::default();
         let mut holes: Vec<Hole> = Vec::new();
         for gap in gaps {

@@ -119,7 +119,7 @@ pub(crate) fn to_tree(file: &File) -> Result<FileTree> {
         let node = markup.parent.map_or(ROOT, |parent| nodes[parent]);
         let position = match markup.parent {
             // After the data.
-            Some(_) if tree.node(node).array.is_some() => 0,
+            Some(_) if tree.array(node).is_some() => 0,
             // The text of an element with children is in arrays before the children.
             Some(parent) => markup.position + index.elements()[parent].data.len(),
             None => markup.position,

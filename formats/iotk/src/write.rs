@@ -8,8 +8,8 @@ use std::io::Write;
 
 use spile_core::convert::Number;
 use spile_core::{
-    Array, ArrayDesc, Attrs, ByteOrder, DType, Dataset, Error, Extents, Layout, Limits, Linear,
-    Order, Result, Shape, Source, Tree,
+    Array, ArrayDesc, Attrs, ByteOrder, DType, Dataset, Error, Layout, Limits, Linear, Order,
+    Result, Shape, Source,
 };
 use zerocopy::IntoBytes;
 
@@ -238,10 +238,9 @@ impl<W: Write> Writer<W> {
         let dtype = T::DTYPE.with_order(ByteOrder::NATIVE);
         let bytes = numbers.as_bytes();
         if self.is_text() || fortran(dtype, None).0 != dtype {
-            let layout =
-                Layout::Plain { extents: Extents::one(0, bytes.len() as u64), order: Order::F };
+            let layout = Layout::contiguous(0, bytes.len() as u64, Order::F);
             let desc = ArrayDesc::new(dtype, Shape::new([numbers.len() as u64]), layout);
-            let memory = Dataset::new(Source::memory(bytes), Tree::new(&Limits::default()));
+            let memory = Dataset::of_bytes(Source::memory(bytes), &Limits::default());
             return self.dat(name, attrs, &memory.open_array(&desc)?);
         }
         let shape = Shape::new([numbers.len() as u64]);

@@ -33,7 +33,7 @@ mod to_tree;
 mod wire;
 
 use spile_core::format::{Abilities, Checker, FormatInfo, Grade, Head, Score};
-use spile_core::{Format, Limits, OpenOptions, Parsed, Report, Result, Source, recording};
+use spile_core::{Format, OpenOptions, Parsed, Result, Source};
 
 /// The LeCroy format, for the registry.
 pub struct LeCroy;
@@ -72,8 +72,4 @@ impl Format for LeCroy {
     }
 }
 
-impl Checker for LeCroy {
-    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(to_tree::open(source.clone(), &OpenOptions::with_limits(*limits)))
-    }
-}
+impl Checker for LeCroy {}

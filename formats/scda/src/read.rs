@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use spile_core::limits::Budget;
-use spile_core::{Array, ArrayDesc, Dataset, Error, Limits, Result, Source, Tree};
+use spile_core::{Array, ArrayDesc, Dataset, Error, Limits, Result, Source};
 
 use crate::content::Content;
 use crate::section::Section;
@@ -48,7 +48,7 @@ impl File {
                 return Err(Error::limit(format!("more than {} sections", limits.nodes)));
             }
         }
-        let bytes = Dataset::new(source, Tree::new(limits));
+        let bytes = Dataset::of_bytes(source, limits);
         Ok(Self { bytes, header, sections, memory: budget.used() })
     }
 

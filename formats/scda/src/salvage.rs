@@ -3,7 +3,7 @@
 
 use spile_core::format::{Salvage, Salvager};
 use spile_core::limits::Budget;
-use spile_core::{Dataset, Error, Limits, Result, Sink, Source, Tree};
+use spile_core::{Dataset, Error, Limits, Result, Sink, Source};
 
 use crate::Scda;
 use crate::check::decode_all;
@@ -14,7 +14,7 @@ impl Salvager for Scda {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         FileHeader::read(source)?;
         let mut saved = Salvage::default();
-        let bytes = Dataset::new(source.clone(), Tree::new(limits));
+        let bytes = Dataset::of_bytes(source.clone(), limits);
         target.copy_from(source, 0, FILE_HEADER)?;
         let (mut offset, mut number) = (FILE_HEADER, 0);
         loop {

@@ -4,8 +4,8 @@
 use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::metadata::{CoordMeta, coords_from_meta};
 use spile_core::{
-    ArrayDesc, Attrs, Axes, DType, Dataset, Error, Finding, Limits, Node, NodeId, OpenOptions,
-    Order, Parsed, ROOT, Report, Result, Selection, Shape, Source, Tree, Value,
+    ArrayDesc, Attrs, DType, Dataset, Error, Finding, Limits, Node, NodeId, OpenOptions, Order,
+    Parsed, ROOT, Report, Result, Shape, Source, Tree, Value,
 };
 
 use crate::read::File;
@@ -131,7 +131,7 @@ impl Visitor for Builder<'_> {
     fn text(&mut self, number: &usize) -> Result<Vec<u8>> {
         let section = &self.file.sections()[*number];
         Description::allow(section.len, self.file.limits())?;
-        self.file.array(section)?.read_bytes(&Selection::all(), Axes::Stored)
+        self.file.array(section)?.bytes()
     }
 
     fn plain(&mut self, number: &usize) -> Result<()> {
@@ -225,11 +225,11 @@ impl Builder<'_> {
         for (id, coords) in std::mem::take(&mut self.coords) {
             let find = |path: &str| {
                 let found = self.tree.at(path)?;
-                self.tree.node(found).array.is_some().then_some(found)
+                self.tree.array(found).is_some().then_some(found)
             };
-            let rank = self.tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
+            let rank = self.tree.array(id).map_or(0, |array| array.shape.rank());
             let coords = coords_from_meta(&coords, rank, find);
-            if let Some(array) = &mut self.tree.node_mut(id).array {
+            if let Some(array) = self.tree.array_mut(id) {
                 array.coords = coords;
             }
         }

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
 use spile_core::{
-    Array, ArrayDesc, Attrs, Axes, DType, Dataset, Error, Extent, Hint, Kind, Layout, Linear, Node,
-    NodeId, Order, Result, Selection, Shape, Sink, Tree, Value,
+    Array, ArrayDesc, Attrs, DType, Dataset, Error, Extent, Hint, Kind, Layout, Linear, Node,
+    NodeId, Order, Result, Shape, Sink, Tree, Value,
 };
 use spile_interchange::midpoints::DERIVED;
 
@@ -200,7 +200,7 @@ impl<'a> TreeWriter<'a> {
     /// All elements of a short array; zeros if nothing is written.
     fn elements(&self, desc: &ArrayDesc, form: &Form) -> Result<Vec<u8>> {
         match self.open(desc)? {
-            Some(array) => array.read_bytes(&Selection::all(), Axes::Stored),
+            Some(array) => array.bytes(),
             None => Ok(vec![0; self.content.limits().allow(form.bytes, "a constant")?]),
         }
     }
@@ -209,7 +209,7 @@ impl<'a> TreeWriter<'a> {
     fn fill(&mut self, at: u64, desc: &ArrayDesc) -> Result<()> {
         let Output::File(writer) = &mut self.output else { return Ok(()) };
         let array = self.content.open_array(desc)?;
-        writer.fill_from(at, &array.select(&Selection::all(), Axes::Order(Order::F))?)
+        writer.fill_from(at, &array.all_in(Order::F)?)
     }
 
     /// Writes little-endian bytes of elements at offset `at`.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use spile_core::reduce::{Envelope, Stats, envelope, statistics};
 use spile_core::{
-    Array, Axes, Dataset, Error, Limits, Result, Selection, Shape, Sink, Slice, Source, Tree,
+    Array, Axes, Dataset, Error, Limits, Result, Selection, Shape, Sink, Slice, Source,
 };
 
 use crate::metadata;
@@ -77,7 +77,7 @@ impl File {
 
     /// The array, for reading, streaming and selections. [`Array::view_as`] is `map` in Table 3-1.
     pub fn array(&self) -> Result<Array> {
-        let dataset = Dataset::new(self.source.clone(), Tree::new(&self.limits));
+        let dataset = Dataset::of_bytes(self.source.clone(), &self.limits);
         dataset.open_array(&array_desc(&self.header))
     }
 

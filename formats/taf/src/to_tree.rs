@@ -39,7 +39,7 @@ fn add_comments(file: &File, tree: &mut Tree) -> Result<Option<StoredMetadata>> 
         return Ok(None);
     }
     if len > MAX_COMMENT_ATTRIBUTE {
-        let layout = Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
+        let layout = Layout::contiguous(offset, len, Order::C);
         let desc = ArrayDesc::new(DType::U8, Shape::new([len]), layout);
         tree.add_array(ROOT, COMMENTS, desc.with_semantics(Semantics::role(Role::Text)))?;
         return Ok(None);

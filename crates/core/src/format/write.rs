@@ -333,7 +333,7 @@ impl Writer<'_> {
         let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
         let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
         for (id, node, old) in content.arrays() {
-            let new = prepared.tree().node(id).array.as_ref();
+            let new = prepared.tree().array(id);
             if lost.contains(&node.path)
                 || new.is_none_or(|new| new.has_scaling() || !old.has_scaling())
             {

@@ -49,14 +49,14 @@ pub fn restore(plain: Dataset, stored: Option<StoredMetadata>) -> Result<Dataset
 fn find(plain: &Dataset, stored: Option<StoredMetadata>) -> Result<Option<StoredMetadata>> {
     let tree = plain.tree();
     let (None, Some(id)) = (&stored, tree.at(ARRAY)) else { return Ok(stored) };
-    let Some(desc) = &tree.node(id).array else { return Ok(None) };
+    let Some(desc) = tree.array(id) else { return Ok(None) };
     let text = match &desc.layout {
         Layout::PerFrame(_) => plain.array_in_frame(id, 0)?,
         _ => Some(plain.array_at(id)?),
     };
     let bytes = |dtype: DType| dtype.size() == 1 || dtype.kind() == Kind::Text;
     let Some(text) = text.filter(|text| bytes(text.dtype())) else { return Ok(None) };
-    let text = text.read_bytes(&Selection::all(), Axes::Stored)?;
+    let text = text.bytes()?;
     Ok(Some(StoredMetadata::new(text, ARRAY)))
 }
 
@@ -88,7 +88,7 @@ fn apply(plain: &Dataset, stored: &StoredMetadata) -> Result<Tree> {
     let plain = plain.with_tree(native);
     let mut tree = metadata.apply(&plain)?;
     for (path, at) in metadata.locations() {
-        let own = plain.tree().at(at).and_then(|id| plain.tree().node(id).array.as_ref());
+        let own = plain.tree().at(at).and_then(|id| plain.tree().array(id));
         let array = tree.at(path).and_then(|id| tree.node_mut(id).array.as_mut());
         let (Some(own), Some(array)) = (own, array) else { continue };
         if array.shape == own.shape {
@@ -208,8 +208,8 @@ impl<'a> MetadataApplier<'a> {
             tree.set_attrs(id, meta.attrs.clone())?;
         }
         for (id, meta) in added {
-            let rank = tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
-            let array_at = |path: &str| tree.at(path).filter(|id| tree.node(*id).array.is_some());
+            let rank = tree.array(id).map_or(0, |array| array.shape.rank());
+            let array_at = |path: &str| tree.at(path).filter(|id| tree.array(*id).is_some());
             let coords = coords_from_meta(&meta.coords, rank, array_at);
             let meaning =
                 meta.meaning.as_ref().map(|m: &Meaning| m.semantics(|path| tree.at(path)));
@@ -220,7 +220,7 @@ impl<'a> MetadataApplier<'a> {
                 })?),
                 _ => None,
             };
-            if let Some(array) = &mut tree.node_mut(id).array {
+            if let Some(array) = tree.array_mut(id) {
                 array.coords = coords;
                 array.meaning = meaning.map(Box::new);
                 if let Some(same) = same {

@@ -3,9 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Cast;
-use crate::{
-    ArrayDesc, Axes, Dataset, FrameCell, FrameTable, Layout, Order, Result, Selection, Shape,
-};
+use crate::{ArrayDesc, Dataset, FrameCell, FrameTable, Layout, Order, Result, Shape};
 
 pub(super) fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
     tail.map_or_else(Shape::scalar, |tail| {
@@ -39,7 +37,7 @@ impl Entire {
         if decoded.get().is_none() {
             let array = dataset.open_array(desc)?;
             // If another thread was faster, it decoded the same bytes.
-            let _ = decoded.set(array.read_bytes(&Selection::all(), Axes::Stored)?);
+            let _ = decoded.set(array.bytes()?);
         }
         let part = |bytes: &Vec<u8>| {
             let end = usize::try_from(first.checked_add(len)?).ok()?;

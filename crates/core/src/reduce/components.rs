@@ -147,7 +147,7 @@ mod tests {
     use crate::limits::Limits;
     use crate::shape::Shape;
     use crate::source::Source;
-    use crate::tree::Tree;
+
     use proptest::prelude::*;
 
     fn array(
@@ -161,7 +161,7 @@ mod tests {
             ArrayDesc::new(dtype, Shape::new(shape), Layout::Inline(bytes.into(), order));
         desc.map = map;
         let limits = Limits::default().with_memory(1 << 20);
-        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
+        Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap()
     }
 
     /// Compares with statistics of each component read separately.

@@ -105,7 +105,7 @@ fn split(array: &Array) -> Result<Vec<String>> {
     let mut failures = Vec::new();
     let lengths = array.shape().lengths();
     let size = array.dtype().size();
-    let all = array.read_bytes(&Selection::all(), Axes::Stored)?;
+    let all = array.bytes()?;
     let count = array.shape().count().unwrap_or(0);
 
     let mut joined = Vec::with_capacity(all.len());

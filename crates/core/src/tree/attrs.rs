@@ -67,6 +67,13 @@ impl Attrs {
         }
     }
 
+    /// Appends a text, unless it is empty.
+    pub fn push_text(&mut self, name: &str, text: &str) {
+        if !text.is_empty() {
+            self.push(name, text);
+        }
+    }
+
     /// Replaces the first attribute called `name`, or appends it.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         let name = name.into();

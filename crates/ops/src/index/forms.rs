@@ -5,9 +5,7 @@ use std::io::Write;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value as Json, json};
-use spile_core::{
-    ArrayDesc, DType, Dataset, Layout, Limits, Order, ROOT, Result, Shape, Source, Tree,
-};
+use spile_core::{ArrayDesc, DType, Dataset, Limits, ROOT, Result, Shape, Source, Tree};
 
 use super::Index;
 use super::chunks::Place;
@@ -81,8 +79,7 @@ impl Index {
         let mut tree = Tree::new(limits);
         let mut add = |name: &str, dtype: DType, bytes: Vec<u8>| {
             let shape = Shape::new([places.len() as u64]);
-            let layout = Layout::Inline(bytes.into(), Order::C);
-            tree.add_array(ROOT, name, ArrayDesc::new(dtype, shape, layout)).map(drop)
+            tree.add_array(ROOT, name, ArrayDesc::inline(dtype, shape, bytes)).map(drop)
         };
         if let [Place::Inside(bytes)] = places {
             let size = bytes.len() as u32;

@@ -2,7 +2,7 @@
 //! library). All functions return `None` or false for a missing element.
 
 use spile_core::convert::{Number, part, swap, text_of};
-use spile_core::{ArrayDesc, Axes, ByteOrder, Error, Kind, Result, Selection};
+use spile_core::{ArrayDesc, ByteOrder, Error, Kind, Result};
 use zerocopy::IntoBytes;
 
 use crate::cast::Cast;
@@ -70,7 +70,7 @@ impl File {
     pub fn read_f64(&self, path: &str) -> Result<Option<Vec<f64>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let array = self.array(element)?;
-        array.map(|a| a.read_f64(&Selection::all(), Axes::Stored)).transpose()
+        array.map(|a| a.values()).transpose()
     }
 
     /// The logicals of the element at `path`, of any kind; `None` without data. Fails for another type.
@@ -82,7 +82,7 @@ impl File {
             let message = format!("expected logicals, found {dtype} elements");
             return Err(Error::argument(message).in_object(format!("element {path}")));
         }
-        let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
+        let bytes = array.bytes()?;
         let is_true = |element: &[u8]| element.iter().any(|byte| *byte != 0);
         Ok(Some(bytes.chunks(dtype.size()).map(is_true).collect()))
     }
@@ -91,7 +91,7 @@ impl File {
     pub fn read_strings(&self, path: &str) -> Result<Option<Vec<String>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let Some(array) = self.array(element)? else { return Ok(None) };
-        let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
+        let bytes = array.bytes()?;
         Ok(Some(bytes.chunks(array.dtype().size().max(1)).map(text_of).collect()))
     }
 }

@@ -119,7 +119,7 @@ impl<'a> TreeWriter<'a> {
         let mut length = 0_u64;
         for member_id in &group.ids {
             let member = self.ids.get(member_id.as_str()).copied();
-            let desc = member.and_then(|member| self.tree.node(member).array.as_ref());
+            let desc = member.and_then(|member| self.tree.array(member));
             let (Some(member), Some(desc)) = (member, desc) else {
                 return Err(unsupported(format!("no member named \"{member_id}\"")));
             };

@@ -47,7 +47,7 @@ impl TreeWriter<'_> {
         let length = (form.bytes / dtype.size() as u64).saturating_mul(size);
         let mut at = self.write_block(id, types, &meta, length, None)?.offset;
         let Some(array) = self.open(desc)? else { return Ok(()) };
-        array.select(&Selection::all(), Axes::Order(Order::F))?.stream(|_, bytes| {
+        array.all_in(Order::F)?.stream(|_, bytes| {
             let bytes = recode(dtype, datatype, bytes)?;
             self.fill_bytes(at, None, &bytes)?;
             at += bytes.len() as u64;

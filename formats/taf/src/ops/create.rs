@@ -6,7 +6,7 @@ use std::path::Path;
 use spile_core::reduce::statistics;
 use spile_core::{
     Array, ArrayDesc, Axes, DType, Dataset, Error, Kind, Layout, Limits, Linear, Order, Overwrite,
-    Result, Selection, Shape, Sink, Source, Tree,
+    Result, Selection, Shape, Sink, Source,
 };
 
 use crate::wire::{Dimension, Header, TYPES};
@@ -147,7 +147,7 @@ pub fn example(path: &Path, dimensions: u32, overwrite: Overwrite) -> Result<()>
     let desc =
         ArrayDesc::new(DType::F32, Shape::new(shape), Layout::Inline(bytes.into(), Order::F));
     let limits = Limits::default();
-    let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc)?;
+    let array = Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc)?;
     let options = Create {
         grids: vec![(0.0, 0.01)],
         comments: format!("{dimensions}D example\n").into_bytes(),
