@@ -8,6 +8,7 @@
 pub mod json;
 
 mod apply;
+mod arrays;
 mod stacked;
 
 use std::collections::{BTreeMap, HashMap};

@@ -4,10 +4,7 @@
 use std::sync::Arc;
 
 use crate::semantics::Missing;
-use crate::{
-    Array, ArrayDesc, ByteOrder, DType, Dataset, FrameCell, FrameTable, Layout, Linear, Result,
-    convert,
-};
+use crate::{Array, ArrayDesc, ByteOrder, DType, Dataset, FrameCell, Layout, Linear, convert};
 
 /// Stored elements whose physical values are read; see [`Layout::Physical`].
 #[derive(Clone, Debug)]
@@ -50,55 +47,27 @@ impl Stored {
     }
 }
 
-/// The frames of an array with physical values.
-struct PhysicalFrames {
-    table: Arc<dyn FrameTable>,
-    /// Its layout is not used.
-    stored: Stored,
-}
-
-impl PhysicalFrames {
-    fn physical(&self, cell: FrameCell) -> FrameCell {
-        FrameCell { layout: self.stored.with_layout(cell.layout), ..cell }
-    }
-}
-
-impl FrameTable for PhysicalFrames {
-    fn len(&self) -> u64 {
-        self.table.len()
-    }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        Ok(self.table.cell(frame)?.map(|cell| self.physical(cell)))
-    }
-
-    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        Ok(self.table.effective_cell(frame)?.map(|cell| self.physical(cell)))
-    }
-}
-
 impl ArrayDesc {
     /// Whether physical values differ from stored ones: the array is scaled or has missing values.
     pub fn has_scaling(&self) -> bool {
         self.dtype.is_real() && (self.map.is_some() || !self.semantics().missing.is_none())
     }
 
-    /// This array with physical values.
-    fn into_physical(mut self) -> Self {
+    /// Changes the array to one with physical values.
+    fn make_physical(&mut self) {
         let missing = self.meaning.as_mut().map(|own| std::mem::take(&mut own.missing));
         let (map, layout) = (self.map.take(), self.layout.clone());
-        let missing = missing.unwrap_or_default();
-        let stored = Stored { dtype: self.dtype, layout, map, missing };
+        let stored =
+            Stored { dtype: self.dtype, layout, map, missing: missing.unwrap_or_default() };
         self.dtype = stored.physical_dtype();
-        self.layout = match &stored.layout {
-            Layout::PerFrame(table) => {
-                Layout::PerFrame(Arc::new(PhysicalFrames { table: table.clone(), stored }))
-            }
+        self.layout = match &self.layout {
+            Layout::PerFrame(table) => Layout::changed_frames(table, move |cell| {
+                Ok(Some(FrameCell { layout: stored.with_layout(cell.layout), ..cell }))
+            }),
             // The other array is converted itself.
             Layout::Same(id) => Layout::Same(*id),
             layout => stored.with_layout(layout.clone()),
         };
-        self
     }
 }
 
@@ -120,29 +89,25 @@ impl Dataset {
     /// This dataset with physical values in all arrays that are scaled or have missing values: they are
     /// floating-point numbers without scaling, missing values are NaN. Values are converted when they are read.
     pub fn physical(&self) -> Self {
-        if !self.arrays().any(|(.., desc)| desc.has_scaling()) {
-            return self.clone();
-        }
-        let mut tree = self.tree().clone();
-        for (id, _, desc) in self.arrays().filter(|(.., desc)| desc.has_scaling()) {
-            tree.node_mut(id).array = Some(desc.clone().into_physical());
-        }
-        self.with_tree(tree)
+        self.change_scaled(ArrayDesc::make_physical)
     }
 
     /// This dataset with stored values: scaling and missing values are removed from all arrays.
     pub fn stored(&self) -> Self {
-        if !self.arrays().any(|(.., desc)| desc.has_scaling()) {
-            return self.clone();
-        }
-        let mut tree = self.tree().clone();
+        self.change_scaled(|array| {
+            array.map = None;
+            array.semantics_mut().missing = Missing::default();
+        })
+    }
+
+    /// This dataset with all arrays that are scaled or have missing values changed by `change`.
+    fn change_scaled(&self, change: impl Fn(&mut ArrayDesc)) -> Self {
+        let mut tree = None;
         for (id, ..) in self.arrays().filter(|(.., desc)| desc.has_scaling()) {
-            if let Some(array) = tree.array_mut(id) {
-                array.map = None;
-                array.semantics_mut().missing = Missing::default();
-            }
+            let tree = tree.get_or_insert_with(|| self.tree().clone());
+            tree.array_mut(id).into_iter().for_each(&change);
         }
-        self.with_tree(tree)
+        tree.map_or_else(|| self.clone(), |tree| self.with_tree(tree))
     }
 }
 

@@ -3,13 +3,12 @@
 //! Nothing is copied: the same bytes get a shape or type that the format has.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use spile_core::format::Capabilities;
 use spile_core::metadata::{self, Cast, Frames};
 use spile_core::{
-    ArrayDesc, ByteOrder, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Layout, Limits,
-    NodeId, Order, ROOT, Report, Result, Shape, Tree,
+    ArrayDesc, ByteOrder, DType, Dataset, Error, FrameAxis, FrameCell, Layout, Limits, NodeId,
+    Order, ROOT, Report, Result, Shape, Tree,
 };
 
 use crate::flat::Flat;
@@ -144,8 +143,13 @@ fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
         if let Some(cell) = (0..table.len()).find_map(|k| table.cell(k).transpose()) {
             order = cell?.layout.order();
         }
-        let table = FramesRecast { table: table.clone(), dtype: array.dtype, holds: *holds };
-        Some(Layout::PerFrame(Arc::new(table)))
+        let (dtype, holds) = (array.dtype, *holds);
+        Some(Layout::changed_frames(table, move |cell| {
+            let lengths = memory(&cell.shape, cell.layout.order());
+            let (_, shape) = stored_as(dtype, lengths, &holds);
+            let layout = cell.layout.in_order(holds.order);
+            Ok(layout.map(|layout| FrameCell { shape, layout }))
+        }))
     } else {
         array.layout.in_order(holds.order)
     };
@@ -202,27 +206,6 @@ fn stored_as(dtype: DType, mut memory: Vec<u64>, holds: &Capabilities) -> (DType
         memory.reverse();
     }
     (dtype, Shape::new(memory))
-}
-
-/// Frames under a shape or type that the format has.
-struct FramesRecast {
-    table: Arc<dyn FrameTable>,
-    dtype: DType,
-    holds: Capabilities,
-}
-
-impl FrameTable for FramesRecast {
-    fn len(&self) -> u64 {
-        self.table.len()
-    }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        let Some(cell) = self.table.cell(frame)? else { return Ok(None) };
-        let lengths = memory(&cell.shape, cell.layout.order());
-        let (_, shape) = stored_as(self.dtype, lengths, &self.holds);
-        let layout = cell.layout.in_order(self.holds.order);
-        Ok(layout.map(|layout| FrameCell { shape, layout }))
-    }
 }
 
 /// Group path and name with characters that the format allows.
