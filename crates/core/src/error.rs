@@ -204,6 +204,11 @@ impl Error {
         self.0.kind
     }
 
+    /// Whether the content of the file is the cause, not the system or the caller.
+    pub fn is_about_content(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Malformed | ErrorKind::Truncated | ErrorKind::Unsupported)
+    }
+
     /// Code of the violated rule, for example `taf-004`; empty if there is none.
     pub fn code(&self) -> &'static str {
         self.0.code

@@ -18,12 +18,8 @@ const MAX_LISTED: u64 = 100;
 
 impl Checker for Gsd {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::from_source(source, limits) {
-            Ok(file) => check_file(&file, strict, &mut report)?,
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
+        let opened = File::from_source(source, limits);
+        Report::of(opened, |file, report| check_file(&file, strict, report))
     }
 }
 

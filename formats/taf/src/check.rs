@@ -14,12 +14,8 @@ impl Checker for Taf {
     /// Checks a file. An error that prevents reading becomes a finding; `strict` adds notes about
     /// deviations that no reader depends on.
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::from_source(source.clone(), limits) {
-            Ok(file) => check_header(&file, source, strict, &mut report)?,
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
+        let opened = File::from_source(source.clone(), limits);
+        Report::of(opened, |file, report| check_header(&file, source, strict, report))
     }
 }
 
