@@ -111,7 +111,7 @@ impl Array {
             let array = Self::from_parts(dataset, node, &inner, shape, &stored.layout)?;
             return Ok(Self { physical: Some(stored.clone()), ..array });
         }
-        let (source, limits) = (dataset.source(), dataset.limits());
+        let limits = dataset.limits();
         let mut shape = shape.clone();
         let order = layout.order();
         let mut dtype = desc.dtype;
@@ -135,7 +135,7 @@ impl Array {
             }
             Layout::EncodedWhole { extents, codec, .. } => {
                 let mut text = Vec::new();
-                read_checked(source, extents, 0, extents.len(), limits, &mut text)?;
+                read_checked(dataset, extents, 0, extents.len(), &mut text)?;
                 let mut values = vec![0; limits.allow(bytes, "the decoded array")?];
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())

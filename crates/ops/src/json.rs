@@ -145,14 +145,6 @@ pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
     }
 }
 
-/// Appends one number.
-pub fn write_real(value: f64, out: &mut String) {
-    match name(value) {
-        Some(word) => write_string(word, out),
-        None => convert::write_f64(value, out),
-    }
-}
-
 fn write_string(text: &str, out: &mut String) {
     // Strings can always be serialised.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());

@@ -122,7 +122,6 @@ impl Native for Table {
     }
 
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        let array = describe(self, &[]);
-        each(Object { path: "data".into(), id: None, frame: None, kind: "text".into(), array })
+        each(Object::new("data", "text", describe(self, &[])))
     }
 }

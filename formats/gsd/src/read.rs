@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spile_core::{ArrayDesc, Error, ErrorKind, Layout, Limits, Order, Result, Shape, Source};
+use spile_core::{ArrayDesc, Error, Layout, Limits, Order, Result, Shape, Source};
 
 use crate::index::{DataRange, Index};
 use crate::wire::{Entry, Header, Type};
@@ -192,9 +192,4 @@ impl File {
     pub fn each_chunk(&self, mut each: impl FnMut(Result<Chunk>) -> Result<()>) -> Result<()> {
         self.index.scan(0..self.index.count, |k, entry| each(self.chunk(k, entry)))
     }
-}
-
-/// The error is caused by the content of the file, not by the system or the caller.
-pub(crate) fn is_damage(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated | ErrorKind::Unsupported)
 }

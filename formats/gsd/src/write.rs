@@ -27,9 +27,6 @@ const BUFFER: usize = 1 << 20;
 /// Default of [`Writer::set_pending_limit`].
 const PENDING_LIMIT: usize = 1 << 14;
 
-/// Bytes of an index that are copied at once when it is moved.
-const COPY: u64 = 256 << 10;
-
 /// The version of a new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {

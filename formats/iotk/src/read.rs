@@ -35,7 +35,7 @@ impl File {
         if let Form::Binary(framing) = form
             && !has_tags(&source, framing, limits)?
         {
-            return Self::raw(source, framing, limits);
+            return Self::from_records(source, framing, limits);
         }
         let index = Index::build(&source, form, limits)?;
         let empty = index.elements().is_empty() && index.head_tags().is_empty();
@@ -47,7 +47,7 @@ impl File {
     }
 
     /// Opens a Fortran file without tags: every record is an array of bytes.
-    fn raw(source: Source, framing: Framing, limits: &Limits) -> Result<Self> {
+    fn from_records(source: Source, framing: Framing, limits: &Limits) -> Result<Self> {
         let mut raw = Vec::new();
         let mut records = Records::new(source.clone(), framing, limits);
         while let Some(record) = records.next()? {
@@ -58,6 +58,11 @@ impl File {
         }
         let bytes = Dataset::of_bytes(source, limits);
         Ok(Self { bytes, form: Form::Binary(framing), index: Index::default(), raw })
+    }
+
+    /// The bytes and the limits, without a tree.
+    pub(crate) fn bytes(&self) -> &Dataset {
+        &self.bytes
     }
 
     /// The bytes of the file.
@@ -99,7 +104,7 @@ impl File {
     pub fn data(&self, element: usize) -> Result<Option<ElementData>> {
         let known = &self.index.elements()[element];
         let Some(data) = known.data.first() else { return Ok(None) };
-        describe_data(&known.tag, known.kind, data, self.form, self.source(), self.limits())
+        describe_data(&known.tag, known.kind, data, self.form, &self.bytes)
             .map(Some)
             .map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
     }

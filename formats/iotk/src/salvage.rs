@@ -48,7 +48,7 @@ impl Salvager for Iotk {
                 continue;
             }
             let Some(data) = element.data.first() else { continue };
-            let readable = describe_data(&element.tag, element.kind, data, form, source, limits)
+            let readable = describe_data(&element.tag, element.kind, data, form, &bytes)
                 .and_then(ElementData::checked)
                 .and_then(|known| bytes.open_array(&known.array).map(drop));
             match readable {

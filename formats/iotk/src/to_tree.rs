@@ -172,11 +172,10 @@ impl Builder<'_> {
             // A group with all data of an element that has children or several pieces of data.
             node = tree.add_group(parent, &name)?;
             array = tree.add_array(node, "text", data.array)?;
-            let (form, source) = (self.file.form(), self.file.source());
             for piece in &with_data.data[1..] {
                 let untyped = Tag::default();
-                let limits = self.file.limits();
-                let piece = describe_data(&untyped, None, piece, form, source, limits)?;
+                let (form, bytes) = (self.file.form(), self.file.bytes());
+                let piece = describe_data(&untyped, None, piece, form, bytes)?;
                 tree.add_array(node, "text", piece.array)?;
             }
         }
@@ -370,24 +369,13 @@ impl Native for File {
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (id, element) in self.index().elements().iter().enumerate() {
             for data in &element.data {
-                each(Object {
-                    path: self.index().path(id),
-                    id: None,
-                    frame: None,
-                    kind: element.kind.map_or("text", Type::name).to_string(),
-                    array: stored_bytes(&data.extents),
-                })?;
+                let kind = element.kind.map_or("text", Type::name);
+                each(Object::new(self.index().path(id), kind, stored_bytes(&data.extents)))?;
             }
         }
         for (k, record) in self.raw_records().iter().enumerate() {
-            let (path, kind) = (format!("record.{}", k + 1), "record".to_string());
-            each(Object {
-                path,
-                id: None,
-                frame: None,
-                kind,
-                array: stored_bytes(&record.content),
-            })?;
+            let path = format!("record.{}", k + 1);
+            each(Object::new(path, "record", stored_bytes(&record.content)))?;
         }
         Ok(())
     }

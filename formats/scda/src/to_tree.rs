@@ -91,13 +91,9 @@ impl Native for File {
 
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (number, section) in self.sections().iter().enumerate() {
-            each(Object {
-                path: String::from_utf8_lossy(section.user()).into_owned(),
-                id: Some(number.to_string()),
-                frame: None,
-                kind: section.kind.letter().to_string(),
-                array: section.desc(),
-            })?;
+            let path = String::from_utf8_lossy(section.user());
+            let object = Object::new(path, section.kind.letter(), section.desc());
+            each(Object { id: Some(number.to_string()), ..object })?;
         }
         Ok(())
     }
