@@ -9,7 +9,7 @@ use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind
 use spile_core::layout::{ArrayDesc, Coord, Extent, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::metadata::StoredMetadata;
-use spile_core::recording::region;
+
 use spile_core::report::Report;
 use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
@@ -522,11 +522,11 @@ impl Native for Arrays {
                 (middle, offset, RegionKind::Unknown, "rest"),
             ] {
                 if end > offset {
-                    each(region(offset, end - offset, kind, name, ""))?;
+                    each(Region::new(offset, end - offset, kind, name, ""))?;
                 }
             }
             if let Some(Object { path, kind, .. }) = object {
-                each(region(offset, len, RegionKind::Data, path, kind.as_str()))?;
+                each(Region::new(offset, len, RegionKind::Data, path, kind.as_str()))?;
             }
             at = offset + len;
         }

@@ -3,16 +3,10 @@
 
 use std::collections::HashMap;
 
-use crate::convert;
-use crate::dataset::Dataset;
-use crate::dtype::Kind;
-use crate::error::Result;
-use crate::layout::ArrayDesc;
-use crate::read::{Array, Axes};
-use crate::select::Selection;
-use crate::semantics::{Quantity, Role};
-use crate::shape::Order;
-use crate::tree::NodeId;
+use crate::semantics::Quantity;
+use crate::{
+    Array, ArrayDesc, Axes, Dataset, Kind, NodeId, Order, Result, Role, Selection, convert,
+};
 
 /// The arrays that describe the atoms, from metadata alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,7 +172,7 @@ fn texts(array: &Array) -> Result<Vec<String>> {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::layout::Layout;
+
     use crate::limits::Limits;
     use crate::semantics::Semantics;
     use crate::shape::Shape;
@@ -189,11 +183,10 @@ mod tests {
     fn dataset(species: Option<(DType, &[u8])>, names: Option<&[u8]>) -> Dataset {
         let mut tree = Tree::new(&Limits::default());
         let mut add = |name: &str, dtype: DType, lengths: &[u64], bytes: &[u8], quantity, mesh| {
-            let layout = Layout::Inline(bytes.into(), Order::C);
             let mut meaning = Semantics::role(Role::Points);
             (meaning.point_set, meaning.quantity) = (Some("set".into()), quantity);
             meaning.mesh = mesh;
-            let desc = ArrayDesc::new(dtype, Shape::new(lengths), layout);
+            let desc = ArrayDesc::inline(dtype, Shape::new(lengths), bytes);
             tree.add_array(ROOT, name, desc.with_semantics(meaning)).unwrap()
         };
         let positions = add("x", DType::U8, &[2, 3], &[0; 6], Some(Quantity::Position), None);

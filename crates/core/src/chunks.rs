@@ -10,15 +10,11 @@ mod pieces;
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::layout::{Codec, Extents};
-use crate::limits::Limits;
 use crate::plan::{Step, read_box, scatter};
 use crate::read::Block;
 use crate::select::Span;
-use crate::shape::{Order, Shape};
-use crate::source::Source;
-use crate::store::read_extents;
+use crate::store::{read_checked, read_extents};
+use crate::{Codec, Dataset, Error, Extents, Limits, Order, Result, Shape};
 use cache::Cache;
 use pieces::{Cut, Piece, boxes, pieces};
 
@@ -187,8 +183,7 @@ impl ChunkStore {
     /// Reads a block into `out`, which has its length.
     pub(crate) fn read(
         &self,
-        source: &Source,
-        limits: &Limits,
+        dataset: &Dataset,
         request: &BlockRequest<'_>,
         out: &mut [u8],
         staging: &mut Vec<u8>,
@@ -210,24 +205,18 @@ impl ChunkStore {
         jobs.rotate_left(start);
         let mut deferred = Vec::new();
         for mut job in jobs {
-            if !self.run(source, limits, &mut job, out, staging, false)? {
+            if !self.run(dataset, &mut job, out, staging, false)? {
                 deferred.push(job);
             }
         }
         for mut job in deferred {
-            self.run(source, limits, &mut job, out, staging, true)?;
+            self.run(dataset, &mut job, out, staging, true)?;
         }
         Ok(())
     }
 
     /// Reads consecutive bytes of the array in C order.
-    pub(crate) fn fetch(
-        &self,
-        source: &Source,
-        limits: &Limits,
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<()> {
+    pub(crate) fn fetch(&self, dataset: &Dataset, offset: u64, out: &mut [u8]) -> Result<()> {
         let Some(size) = std::num::NonZero::new(self.size as u64) else { return Ok(()) };
         let shape = &self.chunks.shape.lengths()[usize::from(self.single)..];
         let spans: Vec<Span> = shape
@@ -237,7 +226,7 @@ impl ChunkStore {
         let slowest = Order::C.slowest_first(shape.len());
         let block = Block { first: offset / size, count: out.len() as u64 / size };
         let request = BlockRequest { spans: &spans, slowest: &slowest, block };
-        self.read(source, limits, &request, out, &mut Vec::new())
+        self.read(dataset, &request, out, &mut Vec::new())
     }
 
     /// Appends the jobs of one box, one per chunk.
@@ -288,8 +277,7 @@ impl ChunkStore {
     /// Runs a job. Returns false, without `wait`, if another thread is decoding the chunk.
     fn run(
         &self,
-        source: &Source,
-        limits: &Limits,
+        dataset: &Dataset,
         job: &mut Job,
         out: &mut [u8],
         staging: &mut Vec<u8>,
@@ -308,6 +296,7 @@ impl ChunkStore {
                     format!("expected a chunk of {bytes} bytes, found {}", chunk.extents.len());
                 return Err(locate(Error::malformed("core-chunk", message)));
             }
+            let source = dataset.source();
             let fetch = |at: u64, part: &mut [u8]| read_extents(source, &chunk.extents, at, part);
             let steps = std::mem::take(&mut job.steps);
             read_box(job.from, steps, self.size, job.to, out, staging, &fetch)?;
@@ -316,9 +305,9 @@ impl ChunkStore {
         let decode = || -> Result<Vec<u8>> {
             let mut stored = Vec::new();
             let extents = &chunk.extents;
-            crate::store::read_checked(source, extents, 0, extents.len(), limits, &mut stored)?;
+            read_checked(dataset, extents, 0, extents.len(), &mut stored)?;
             let needed = bytes.saturating_add(extents.len());
-            limits.allow(needed, "a chunk")?;
+            dataset.limits().allow(needed, "a chunk")?;
             let mut decoded = vec![0; bytes as usize];
             codec.decode(&stored, &mut decoded)?;
             Ok(decoded)

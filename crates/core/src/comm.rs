@@ -12,9 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::sink::{Overwrite, Sink};
-use crate::source::Source;
+use crate::{Error, Overwrite, Result, Sink, Source};
 
 pub use threads::Threads;
 pub use transport::{Ranks, Transport, address, address_mut};
@@ -96,6 +94,12 @@ pub fn agree_alike<T>(comm: &dyn Comm, mine: Result<T>, arguments: impl Hash) ->
     Err(Error::argument("the ranks of the job passed different arguments to the same call"))
 }
 
+/// Returns the number of rank `root` on every rank. Collective.
+fn broadcast_number(comm: &dyn Comm, root: usize, mine: u64) -> Result<u64> {
+    let bytes = comm.broadcast(root, &mine.to_le_bytes())?;
+    Ok(bytes.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw)))
+}
+
 /// Returns the numbers of all ranks, by rank. Collective.
 pub fn gather_numbers(comm: &dyn Comm, mine: u64) -> Result<Vec<u64>> {
     let all = comm.allgather(&mine.to_le_bytes())?;
@@ -125,41 +129,52 @@ impl Comm for Serial {
     }
 
     fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>> {
-        Ok(Box::new(SerialSink(Sink::create(path, overwrite)?)))
+        Ok(Box::new(Sink::create(path, overwrite)?))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
-        Ok(Box::new(SerialSource(Source::open(path)?)))
+        Ok(Box::new(Source::open(path)?))
     }
 }
 
-struct SerialSink(Sink);
-
-impl SharedSink for SerialSink {
+impl SharedSink for Sink {
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.0.write_all_at(offset, bytes)
+        self.write_all_at(offset, bytes)
     }
 
-    fn write_parts(&self, _end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+    fn write_parts(&self, _: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
         for (offset, bytes) in parts {
-            self.0.write_all_at(offset, bytes)?;
+            self.write_all_at(offset, bytes)?;
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        self.0.commit()
+        self.commit()
     }
 }
 
-struct SerialSource(Source);
+/// A sink that its owner commits.
+impl SharedSink for &Sink {
+    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write_all_at(offset, bytes)
+    }
 
-impl SharedSource for SerialSource {
+    fn write_parts(&self, end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+        Sink::write_parts(self, end, parts)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl SharedSource for Source {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.len()
     }
 
     fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.0.read_exact_at(offset, buffer)
+        self.read_exact_at(offset, buffer)
     }
 }

@@ -3,12 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::convert;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::layout::ArrayDesc;
-use crate::read::Array;
-use crate::shape::Order;
+use crate::{Array, ArrayDesc, DType, Error, Order, Result, convert};
 
 /// Computes elements of an array from other arrays.
 pub trait Function: Send + Sync {

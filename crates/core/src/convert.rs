@@ -7,10 +7,8 @@ mod text;
 use zerocopy::{FromBytes, Immutable, IntoBytes as _};
 
 use crate::decimal::{self, Wide};
-use crate::dtype::{DType, Kind};
-use crate::layout::Linear;
 use crate::semantics::Missing;
-use crate::wire::ByteOrder;
+use crate::{ByteOrder, DType, Kind, Linear};
 
 pub use text::{text_of, write_element, write_f64, write_general};
 
@@ -18,50 +16,17 @@ pub use text::{text_of, write_element, write_f64, write_general};
 /// `$other` for other types.
 #[macro_export]
 macro_rules! with_number {
-    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {{
-        use $crate::dtype::Kind;
-        let dtype: $crate::dtype::DType = $dtype;
+    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
+        $crate::with_number!(@ $dtype, $T, $body, $other, (UInt 1 u8) (UInt 2 u16) (UInt 4 u32)
+            (UInt 8 u64) (Int 1 i8) (Int 2 i16) (Int 4 i32) (Int 8 i64) (Float 4 f32) (Float 8 f64))
+    };
+    (@ $dtype:expr, $T:ident, $body:expr, $other:expr, $(($kind:ident $size:literal $type:ty))*) => {{
+        let dtype: $crate::DType = $dtype;
         match (dtype.kind(), dtype.size()) {
-            (Kind::UInt, 1) => {
-                type $T = u8;
+            $(($crate::Kind::$kind, $size) => {
+                type $T = $type;
                 $body
-            }
-            (Kind::UInt, 2) => {
-                type $T = u16;
-                $body
-            }
-            (Kind::UInt, 4) => {
-                type $T = u32;
-                $body
-            }
-            (Kind::UInt, 8) => {
-                type $T = u64;
-                $body
-            }
-            (Kind::Int, 1) => {
-                type $T = i8;
-                $body
-            }
-            (Kind::Int, 2) => {
-                type $T = i16;
-                $body
-            }
-            (Kind::Int, 4) => {
-                type $T = i32;
-                $body
-            }
-            (Kind::Int, 8) => {
-                type $T = i64;
-                $body
-            }
-            (Kind::Float, 4) => {
-                type $T = f32;
-                $body
-            }
-            (Kind::Float, 8) => {
-                type $T = f64;
-                $body
-            }
+            })*
             _ => $other,
         }
     }};

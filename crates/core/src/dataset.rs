@@ -3,36 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Hint, Result};
-use crate::format::{Folder, Format, FormatInfo, Native, Object, OpenOptions, Parsed, Region};
-use crate::frames::{FrameAxis, FrameTable};
-use crate::layout::ArrayDesc;
-use crate::limits::Limits;
-use crate::metadata;
-use crate::read::{Array, Axes};
-use crate::report::{Finding, Report};
-use crate::select::Selection;
-use crate::semantics::{Cell, Role};
-use crate::shape::Order;
-use crate::source::Source;
-use crate::tree::{Attrs, Node, NodeId, Tree};
+use crate::format::{Folder, FormatInfo, Native, Object, Region};
+use crate::semantics::Cell;
+use crate::{
+    Array, ArrayDesc, Attrs, Axes, Error, Finding, Format, FrameAxis, FrameTable, Hint, Limits,
+    Node, NodeId, OpenOptions, Order, Parsed, Report, Result, Role, Selection, Source, Tree,
+    metadata,
+};
 
-/// An open file, folder or series. Cloning is cheap; clones share everything.
-///
-/// ```
-/// use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, shape::*, source::Source, tree::*};
-///
-/// // Six 16-bit integers after a two-byte header, first index fastest.
-/// let source = Source::memory([b'h', b'i', 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
-/// let mut tree = Tree::new(&Limits::default());
-/// let layout = Layout::Plain { extents: Extents::one(2, 12), order: Order::F };
-/// tree.add_array(ROOT, "data", ArrayDesc::new(DType::U16, Shape::new([2, 3]), layout))?;
-///
-/// let dataset = Dataset::new(source, tree);
-/// let last_row: Vec<f64> = dataset.array("data")?.read("1, :")?;
-/// assert_eq!(last_row, [2.0, 4.0, 6.0]);
-/// # Ok::<(), spile_core::Error>(())
-/// ```
+/// An open file, folder or series. Cloning is cheap; clones share everything. The [crate] documentation has an
+/// example.
 #[derive(Clone)]
 pub struct Dataset(Arc<Inner>);
 
@@ -51,24 +31,21 @@ impl Dataset {
     /// A tree over the bytes of `source`, with the limits of the tree and no format.
     pub fn new(source: Source, tree: Tree) -> Self {
         let limits = *tree.limits();
+        let (format, native) = (None, None);
         let (summary, warnings) = (Attrs::new(), Vec::new());
-        Self(Arc::new(Inner {
-            source,
-            tree,
-            limits,
-            format: None,
-            summary,
-            warnings,
-            native: None,
-        }))
+        Self(Arc::new(Inner { source, tree, limits, format, summary, warnings, native }))
+    }
+
+    /// The bytes of `source` with an empty tree, to [open arrays](Dataset::open_array) that are not nodes.
+    pub fn of_bytes(source: Source, limits: &Limits) -> Self {
+        Self::new(source, Tree::new(limits))
     }
 
     /// Opens the bytes of `source` as `format`. Reads metadata only.
     pub fn open(format: &dyn Format, source: Source, options: &OpenOptions) -> Result<Self> {
-        let path = source.path().map(Path::to_path_buf);
-        let opened = format.open(source, options);
+        let opened = format.open(source.clone(), options);
         let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
-        opened.map_err(|e| locate(e, format, path.as_deref()))
+        opened.map_err(|e| e.with_format(format.info().name).in_source(&source))
     }
 
     /// Opens a file, or a folder that is one dataset, as `format`. Reads metadata only.
@@ -99,18 +76,17 @@ impl Dataset {
             (Some(ability), _) => ability.open_folder(folder, options),
             (None, Some(series)) => {
                 let files = series.members(folder);
-                let all = |files| crate::series::open(format, folder.path(), files, options);
                 if files.is_empty() {
-                    Ok(None)
-                } else {
-                    all(&files).map(|parsed| Some(warn_of_others(format, folder, &files, parsed)))
+                    return Ok(None);
                 }
+                let all = crate::series::open(format, folder.path(), &files, options);
+                all.map(|parsed| Some(warn_of_others(format, folder, &files, parsed)))
             }
             (None, None) => return Ok(None),
         };
         let dataset = opened
             .and_then(|p| p.map(|p| Self::from_parsed(format.info(), p, options)).transpose());
-        dataset.map_err(|e| locate(e, format, Some(folder.path())))
+        dataset.map_err(|e| e.with_format(format.info().name).with_path(folder.path()))
     }
 
     /// Opens `files` of one run as frames of one dataset called `name`, sorted by time.
@@ -146,32 +122,25 @@ impl Dataset {
         Self(Arc::new(Inner { tree, ..(*self.0).clone() }))
     }
 
+    fn change(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
     /// This dataset with more warnings.
     pub fn with_warnings(self, more: impl IntoIterator<Item = Finding>) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.warnings.extend(more);
-        Self(Arc::new(inner))
+        self.change(|inner| inner.warnings.extend(more))
     }
 
     /// This dataset with only the warnings for which `keep` holds.
     pub fn retain_warnings(self, keep: impl FnMut(&Finding) -> bool) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.warnings.retain(keep);
-        Self(Arc::new(inner))
-    }
-
-    /// This dataset with another summary.
-    pub fn with_summary(self, summary: Attrs) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.summary = summary;
-        Self(Arc::new(inner))
+        self.change(|inner| inner.warnings.retain(keep))
     }
 
     /// This dataset with other limits for what is read from now on.
     pub fn with_limits(self, limits: Limits) -> Self {
-        let mut inner = Arc::unwrap_or_clone(self.0);
-        inner.limits = limits;
-        Self(Arc::new(inner))
+        self.change(|inner| inner.limits = limits)
     }
 
     /// Groups, arrays and attributes.
@@ -351,15 +320,6 @@ fn warn_of_others(
         parsed.warnings.extend(report.findings);
     }
     parsed
-}
-
-/// Adds format and file to an error from opening.
-fn locate(error: Error, format: &dyn Format, path: Option<&Path>) -> Error {
-    let error = error.with_format(format.info().name);
-    match path {
-        Some(path) => error.with_path(path),
-        None => error,
-    }
 }
 
 /// One frame of a dataset.

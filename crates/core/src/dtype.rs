@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
-use crate::wire::ByteOrder;
+use crate::{ByteOrder, Error, Result};
 
 /// Kind of an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 pub use hint::Hint;
 
+use crate::Source;
+
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -147,6 +149,14 @@ impl Error {
         self
     }
 
+    /// Sets the file to that of `source`, unless it is set already or the source has none.
+    pub fn in_source(self, source: &Source) -> Self {
+        match source.path() {
+            Some(path) => self.with_path(path),
+            None => self,
+        }
+    }
+
     /// Removes the file, for callers that know a better one.
     pub fn without_path(mut self) -> Self {
         self.0.path = None;
@@ -192,6 +202,11 @@ impl Error {
     /// The kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// Whether the content of the file is the cause, not the system or the caller.
+    pub fn is_about_content(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Malformed | ErrorKind::Truncated | ErrorKind::Unsupported)
     }
 
     /// Code of the violated rule, for example `taf-004`; empty if there is none.

@@ -6,15 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::dataset::Dataset;
-use crate::error::{Error, Result};
-use crate::layout::ArrayDesc;
-use crate::limits::Limits;
 use crate::metadata::StoredMetadata;
-use crate::report::{Finding, Report};
-use crate::sink::Sink;
-use crate::source::Source;
-use crate::tree::{Attrs, Tree};
+use crate::{
+    ArrayDesc, Attrs, Dataset, Error, Finding, Limits, Report, Result, Sink, Source, Tree,
+};
 
 pub use write::{
     Capabilities, Compression, Compressor, FolderWriter, FormatWriter, Loss, LossKind, RegionFile,
@@ -293,6 +288,19 @@ pub struct Region {
     pub value: String,
 }
 
+impl Region {
+    /// A byte range with its name and value.
+    pub fn new(
+        offset: u64,
+        len: u64,
+        kind: RegionKind,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self { offset, len, kind, name: name.into(), value: value.into() }
+    }
+}
+
 /// One of the format's own objects: a section, a block, a chunk, a record.
 #[derive(Clone, Debug)]
 pub struct Object {
@@ -308,11 +316,22 @@ pub struct Object {
     pub array: ArrayDesc,
 }
 
+impl Object {
+    /// An object without identifier and frame.
+    pub fn new(path: impl Into<String>, kind: impl Into<String>, array: ArrayDesc) -> Self {
+        Self { path: path.into(), id: None, frame: None, kind: kind.into(), array }
+    }
+}
+
 /// Checks files against the specification of a format.
-pub trait Checker: Send + Sync {
+pub trait Checker: Format {
     /// Reports everything the specification forbids; `strict` adds what readers need not reject. Fails
-    /// only if the file could not be examined at all.
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report>;
+    /// only if the file could not be examined at all. By default these are the errors and warnings of
+    /// opening the file.
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        let _ = strict;
+        Report::of_opening(self.open(source.clone(), &limits.into()))
+    }
 }
 
 /// Recovers damaged files.

@@ -1,9 +1,9 @@
 //! The frame axis (steps, times). Frames are an axis, not a level of the tree: an array has one path,
 //! and a shape and layout per frame.
 
-use crate::error::Result;
-use crate::layout::Layout;
-use crate::shape::Shape;
+use std::sync::Arc;
+
+use crate::{Layout, Result, Shape};
 
 /// An array in one frame.
 #[derive(Clone, Debug)]
@@ -31,6 +31,39 @@ pub trait FrameTable: Send + Sync {
     /// defines for a frame without the array, for example the values of the first frame.
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         self.cell(frame)
+    }
+}
+
+/// The frames of another table, each changed by a function.
+struct ChangedFrames<F> {
+    table: Arc<dyn FrameTable>,
+    change: F,
+}
+
+impl<F> FrameTable for ChangedFrames<F>
+where
+    F: Fn(FrameCell) -> Result<Option<FrameCell>> + Send + Sync,
+{
+    fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        self.table.cell(frame)?.map_or(Ok(None), &self.change)
+    }
+
+    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        self.table.effective_cell(frame)?.map_or(Ok(None), &self.change)
+    }
+}
+
+impl Layout {
+    /// The frames of `table`, each changed by `change` when it is looked up.
+    pub fn changed_frames(
+        table: &Arc<dyn FrameTable>,
+        change: impl Fn(FrameCell) -> Result<Option<FrameCell>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::PerFrame(Arc::new(ChangedFrames { table: table.clone(), change }))
     }
 }
 

@@ -5,13 +5,9 @@ use std::sync::Arc;
 
 use crate::chunks::Chunks;
 use crate::computed::Computed;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::frames::FrameTable;
 use crate::physical::Stored;
-use crate::semantics::{Missing, Role, Semantics};
-use crate::shape::{Order, Shape};
-use crate::tree::NodeId;
+use crate::semantics::Missing;
+use crate::{DType, Error, FrameTable, NodeId, Order, Result, Role, Semantics, Shape};
 
 /// A range of bytes of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -200,6 +196,11 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// The `len` bytes at `offset` of the source, without encoding.
+    pub fn contiguous(offset: u64, len: u64, order: Order) -> Self {
+        Self::Plain { extents: Extents::one(offset, len), order }
+    }
+
     /// The frames of an array that exists per frame; `None` for other arrays.
     pub fn frames(&self) -> Option<&Arc<dyn FrameTable>> {
         match self {
@@ -494,6 +495,11 @@ impl ArrayDesc {
         let dims = Self::default_dims(shape.rank());
         let coords = vec![Coord::None; shape.rank()];
         Self { dtype, shape, dims, coords, layout, map: None, meaning: None }
+    }
+
+    /// An array of little-endian values in memory, in C order.
+    pub fn inline(dtype: DType, shape: Shape, values: impl Into<Arc<[u8]>>) -> Self {
+        Self::new(dtype, shape, Layout::Inline(values.into(), Order::C))
     }
 
     /// Default dimension names: `dim1`, `dim2` and so on.

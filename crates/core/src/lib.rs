@@ -2,12 +2,12 @@
 //! reads them.
 //!
 //! ```
-//! use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, shape::*, source::Source, tree::*};
+//! use spile_core::{ArrayDesc, DType, Dataset, Extents, Layout, Limits, Order, ROOT, Shape, Source, Tree};
 //!
 //! // Six 16-bit integers after a two-byte header, first index fastest.
 //! let source = Source::memory([b'h', b'i', 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
 //! let mut tree = Tree::new(&Limits::default());
-//! let layout = Layout::Plain { extents: Extents::one(2, 12), order: Order::F };
+//! let layout = Layout::contiguous(2, 12, Order::F);
 //! tree.add_array(ROOT, "data", ArrayDesc::new(DType::U16, Shape::new([2, 3]), layout))?;
 //!
 //! let dataset = Dataset::new(source, tree);
@@ -77,10 +77,19 @@ pub mod wire;
 pub mod testkit;
 
 pub use dataset::{Dataset, Frame};
+pub use dtype::{DType, Kind};
 pub use error::{Error, ErrorKind, Hint, Result};
-pub use format::{Format, OpenOptions};
+pub use format::{Format, OpenOptions, Parsed};
+pub use frames::{FrameAxis, FrameCell, FrameTable};
+pub use layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout, Linear};
 pub use limits::Limits;
-pub use read::Array;
+pub use read::{Array, Axes};
 pub use registry::Registry;
-pub use select::Selection;
+pub use report::{Finding, Report};
+pub use select::{Selection, Slice};
+pub use semantics::{Role, Semantics};
+pub use shape::{Order, Shape};
+pub use sink::{Overwrite, Sink};
 pub use source::Source;
+pub use tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+pub use wire::{ByteOrder, Wire};

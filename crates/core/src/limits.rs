@@ -1,6 +1,7 @@
 //! Memory budgets. Sizes that come from a file are checked here before memory is allocated.
 
-use crate::error::{Error, Hint, Result, human_bytes};
+use crate::error::human_bytes;
+use crate::{Error, Hint, Result};
 
 /// Resource limits for opening and reading one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

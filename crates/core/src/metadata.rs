@@ -8,20 +8,18 @@
 pub mod json;
 
 mod apply;
+mod arrays;
 mod stacked;
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::layout::{ArrayDesc, Coord, Layout, Linear};
-use crate::limits::Limits;
-use crate::semantics::{Centring, Component, Missing, Quantity, Role, Semantics};
-use crate::shape::{Order, Shape};
-use crate::tree::{Attrs, NodeId, Tree, Value};
-use crate::wire::ByteOrder;
+use crate::semantics::{Centring, Component, Missing, Quantity};
+use crate::{
+    ArrayDesc, Attrs, ByteOrder, Coord, DType, Error, Layout, Limits, Linear, NodeId, Order,
+    Result, Role, Semantics, Shape, Tree, Value,
+};
 use json::Real;
 
 pub use apply::restore;

@@ -3,15 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::convert;
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::frames::{FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Layout, Linear};
-use crate::read::Array;
 use crate::semantics::Missing;
-use crate::wire::ByteOrder;
+use crate::{Array, ArrayDesc, ByteOrder, DType, Dataset, FrameCell, Layout, Linear, convert};
 
 /// Stored elements whose physical values are read; see [`Layout::Physical`].
 #[derive(Clone, Debug)]
@@ -54,55 +47,27 @@ impl Stored {
     }
 }
 
-/// The frames of an array with physical values.
-struct PhysicalFrames {
-    table: Arc<dyn FrameTable>,
-    /// Its layout is not used.
-    stored: Stored,
-}
-
-impl PhysicalFrames {
-    fn physical(&self, cell: FrameCell) -> FrameCell {
-        FrameCell { layout: self.stored.with_layout(cell.layout), ..cell }
-    }
-}
-
-impl FrameTable for PhysicalFrames {
-    fn len(&self) -> u64 {
-        self.table.len()
-    }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        Ok(self.table.cell(frame)?.map(|cell| self.physical(cell)))
-    }
-
-    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        Ok(self.table.effective_cell(frame)?.map(|cell| self.physical(cell)))
-    }
-}
-
 impl ArrayDesc {
     /// Whether physical values differ from stored ones: the array is scaled or has missing values.
     pub fn has_scaling(&self) -> bool {
         self.dtype.is_real() && (self.map.is_some() || !self.semantics().missing.is_none())
     }
 
-    /// This array with physical values.
-    fn into_physical(mut self) -> Self {
+    /// Changes the array to one with physical values.
+    fn make_physical(&mut self) {
         let missing = self.meaning.as_mut().map(|own| std::mem::take(&mut own.missing));
         let (map, layout) = (self.map.take(), self.layout.clone());
-        let missing = missing.unwrap_or_default();
-        let stored = Stored { dtype: self.dtype, layout, map, missing };
+        let stored =
+            Stored { dtype: self.dtype, layout, map, missing: missing.unwrap_or_default() };
         self.dtype = stored.physical_dtype();
-        self.layout = match &stored.layout {
-            Layout::PerFrame(table) => {
-                Layout::PerFrame(Arc::new(PhysicalFrames { table: table.clone(), stored }))
-            }
+        self.layout = match &self.layout {
+            Layout::PerFrame(table) => Layout::changed_frames(table, move |cell| {
+                Ok(Some(FrameCell { layout: stored.with_layout(cell.layout), ..cell }))
+            }),
             // The other array is converted itself.
             Layout::Same(id) => Layout::Same(*id),
             layout => stored.with_layout(layout.clone()),
         };
-        self
     }
 }
 
@@ -124,29 +89,25 @@ impl Dataset {
     /// This dataset with physical values in all arrays that are scaled or have missing values: they are
     /// floating-point numbers without scaling, missing values are NaN. Values are converted when they are read.
     pub fn physical(&self) -> Self {
-        if !self.arrays().any(|(.., desc)| desc.has_scaling()) {
-            return self.clone();
-        }
-        let mut tree = self.tree().clone();
-        for (id, _, desc) in self.arrays().filter(|(.., desc)| desc.has_scaling()) {
-            tree.node_mut(id).array = Some(desc.clone().into_physical());
-        }
-        self.with_tree(tree)
+        self.change_scaled(ArrayDesc::make_physical)
     }
 
     /// This dataset with stored values: scaling and missing values are removed from all arrays.
     pub fn stored(&self) -> Self {
-        if !self.arrays().any(|(.., desc)| desc.has_scaling()) {
-            return self.clone();
-        }
-        let mut tree = self.tree().clone();
+        self.change_scaled(|array| {
+            array.map = None;
+            array.semantics_mut().missing = Missing::default();
+        })
+    }
+
+    /// This dataset with all arrays that are scaled or have missing values changed by `change`.
+    fn change_scaled(&self, change: impl Fn(&mut ArrayDesc)) -> Self {
+        let mut tree = None;
         for (id, ..) in self.arrays().filter(|(.., desc)| desc.has_scaling()) {
-            if let Some(array) = &mut tree.node_mut(id).array {
-                array.map = None;
-                array.semantics_mut().missing = Missing::default();
-            }
+            let tree = tree.get_or_insert_with(|| self.tree().clone());
+            tree.array_mut(id).into_iter().for_each(&change);
         }
-        self.with_tree(tree)
+        tree.map_or_else(|| self.clone(), |tree| self.with_tree(tree))
     }
 }
 
@@ -154,7 +115,7 @@ impl Dataset {
 mod tests {
     use super::*;
     use crate::frames::Cells;
-    use crate::layout::Extents;
+
     use crate::limits::Limits;
     use crate::read::Axes;
     use crate::select::Selection;
@@ -175,7 +136,7 @@ mod tests {
         let bytes: Vec<u8> =
             [2_i16, 4, -1, 6, 8, 10].iter().flat_map(|v| v.to_be_bytes()).collect();
         let mut tree = Tree::new(&Limits::default());
-        let layout = Layout::Plain { extents: Extents::one(0, 12), order: Order::F };
+        let layout = Layout::contiguous(0, 12, Order::F);
         tree.add_array(ROOT, "a", scaled(layout.clone())).unwrap();
         let cell = FrameCell { shape: Shape::new([2, 3]), layout };
         let frames = Layout::PerFrame(Arc::new(Cells(vec![None, Some(cell)])));
@@ -204,8 +165,7 @@ mod tests {
     fn single_precision_stays_where_nothing_is_scaled() {
         let mut tree = Tree::new(&Limits::default());
         let bytes: Vec<u8> = [1.5_f32, -999.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        let layout = Layout::Inline(bytes.into(), Order::C);
-        let mut desc = ArrayDesc::new(DType::F32, Shape::new([2]), layout);
+        let mut desc = ArrayDesc::inline(DType::F32, Shape::new([2]), bytes);
         desc.semantics_mut().missing.values.push(-999.0);
         tree.add_array(ROOT, "t", desc).unwrap();
         let array = Dataset::new(Source::memory([]), tree).physical().array("t").unwrap();

@@ -8,7 +8,7 @@
 //! Within a block, reads follow the store: axes are sorted by stride, elements with small gaps are fetched
 //! with one read, and elements whose order differs are scattered tile by tile.
 
-use crate::error::Result;
+use crate::Result;
 use crate::store::Decoded;
 
 /// Gaps up to this number of bytes are read over, which is cheaper than another system call.

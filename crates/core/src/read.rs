@@ -7,22 +7,15 @@
 use std::sync::Arc;
 
 use crate::chunks::ChunkStore;
-use crate::convert;
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::{Error, Hint, Result};
-use crate::frames::{FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Layout, Linear};
-use crate::limits::Limits;
 use crate::physical::Stored;
 use crate::plan::Axis;
-use crate::select::{Selection, Span};
+use crate::select::Span;
 use crate::semantics::Missing;
-use crate::shape::{Order, Shape};
-use crate::source::Source;
 use crate::store::{Store, read_checked};
-use crate::tree::NodeId;
-use crate::wire::ByteOrder;
+use crate::{
+    ArrayDesc, ByteOrder, DType, Dataset, Error, FrameCell, FrameTable, Hint, Layout, Limits,
+    Linear, NodeId, Order, Result, Selection, Shape, Source, convert,
+};
 use selected::FOLD_THREADS;
 
 mod coordinate;
@@ -118,7 +111,7 @@ impl Array {
             let array = Self::from_parts(dataset, node, &inner, shape, &stored.layout)?;
             return Ok(Self { physical: Some(stored.clone()), ..array });
         }
-        let (source, limits) = (dataset.source(), dataset.limits());
+        let limits = dataset.limits();
         let mut shape = shape.clone();
         let order = layout.order();
         let mut dtype = desc.dtype;
@@ -142,7 +135,7 @@ impl Array {
             }
             Layout::EncodedWhole { extents, codec, .. } => {
                 let mut text = Vec::new();
-                read_checked(source, extents, 0, extents.len(), limits, &mut text)?;
+                read_checked(dataset, extents, 0, extents.len(), &mut text)?;
                 let mut values = vec![0; limits.allow(bytes, "the decoded array")?];
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())
@@ -259,6 +252,22 @@ impl Array {
     /// All elements in stored order.
     pub fn all(&self) -> Result<Selected<'_>> {
         self.select(&Selection::all(), Axes::Stored)
+    }
+
+    /// All elements in C or Fortran order.
+    pub fn all_in(&self, order: Order) -> Result<Selected<'_>> {
+        self.select(&Selection::all(), Axes::Order(order))
+    }
+
+    /// Reads all elements, little-endian, in stored order. Fails with `Limit` if they exceed the memory limit.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        self.read_bytes(&Selection::all(), Axes::Stored)
+    }
+
+    /// Reads all elements as physical values in stored order: scaled, missing values as NaN. Fails with `Limit`
+    /// if they exceed the memory limit.
+    pub fn values(&self) -> Result<Vec<f64>> {
+        self.read_f64(&Selection::all(), Axes::Stored)
     }
 
     /// Reads all elements of `selection`, little-endian, in the order of `axes`. Fails with `Limit` if they

@@ -17,17 +17,11 @@
 //!
 //! A format finds the [`Record`]s and names the parts of the file; [`Recording::parsed`] makes the tree.
 
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Native, Object, Parsed, Region, RegionKind};
-use crate::layout::{ArrayDesc, Coord, Extent, Extents, Layout, Linear};
-use crate::limits::Limits;
-use crate::report::Report;
-use crate::semantics::Role;
-use crate::shape::{Order, Shape};
-use crate::source::Source;
-use crate::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use crate::format::{Native, Object, Region, RegionKind};
+use crate::{
+    ArrayDesc, Attrs, Coord, DType, Dataset, Error, ErrorKind, Extent, Layout, Limits, Linear,
+    OpenOptions, Order, Parsed, ROOT, Report, Result, Role, Shape, Source, Tree, Value,
+};
 
 /// Memory that a record takes, names and attributes included.
 const RECORD_COST: u64 = 2 << 10;
@@ -105,7 +99,7 @@ pub fn samples(
     let shape = Shape::new([count]);
     let bytes = shape.bytes(dtype.size()).map_err(|e| e.at(offset))?;
     within(source, offset, bytes, "the samples", code)?;
-    let layout = Layout::Plain { extents: Extents::one(offset, bytes), order: Order::C };
+    let layout = Layout::contiguous(offset, bytes, Order::C);
     Ok(ArrayDesc::new(dtype, shape, layout))
 }
 
@@ -146,17 +140,6 @@ pub fn allow(count: u64, limits: &Limits) -> Result<()> {
     allowed.map(drop).map_err(|e| e.in_object(format!("{count} records")))
 }
 
-/// A part of the file that is not samples.
-pub fn region(
-    offset: u64,
-    len: u64,
-    kind: RegionKind,
-    name: &str,
-    value: impl Into<String>,
-) -> Region {
-    Region { offset, len, kind, name: name.into(), value: value.into() }
-}
-
 /// ISO 8601 text of a date and time; empty where it is not valid.
 pub fn date_time(date: (i64, u32, u32), time: (u32, u32, f64)) -> String {
     let ((year, month, day), (hour, minute, second)) = (date, time);
@@ -180,32 +163,30 @@ pub fn date_time(date: (i64, u32, u32), time: (u32, u32, f64)) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{seconds}")
 }
 
-/// The records of a file, to be turned into a tree.
+/// What a format finds in a file.
+#[derive(Default)]
 pub struct Recording {
-    parsed: Parsed,
-    native: Records,
-}
-
-/// The structures of a recording in file order.
-struct Records {
-    /// Everything but the samples.
-    headers: Vec<Region>,
-    nodes: Vec<NodeId>,
+    /// The records, in file order.
+    pub records: Vec<Record>,
+    /// All parts of the file but the samples.
+    pub headers: Vec<Region>,
+    /// Attributes of the root.
+    pub attrs: Attrs,
+    /// Key facts for people; the number of records is added.
+    pub summary: Attrs,
+    /// Warnings.
+    pub report: Report,
 }
 
 impl Recording {
-    /// The tree of `records`; `headers` are the other parts of the file.
-    pub fn new(
-        source: Source,
-        records: Vec<Record>,
-        headers: Vec<Region>,
-        limits: &Limits,
-    ) -> Result<Self> {
-        allow(records.len() as u64, limits)?;
-        let mut tree = Tree::new(limits);
+    /// What a format returns from opening: the tree of the records.
+    pub fn parsed(mut self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        allow(self.records.len() as u64, &options.limits)?;
+        self.summary.push("records", self.records.len() as u64);
+        let mut tree = Tree::new(&options.limits);
+        tree.set_attrs(ROOT, self.attrs)?;
         let mut report = Report::default();
-        let mut nodes = Vec::with_capacity(records.len());
-        for mut record in records {
+        for mut record in self.records {
             let channel = if record.channel.is_empty() { "data" } else { record.channel.as_str() };
             let (parent, name) = match record.part.as_str() {
                 "" => (ROOT, channel),
@@ -214,35 +195,10 @@ impl Recording {
             check(&mut record.array, &mut report, name);
             let node = tree.add_array(parent, name, record.array)?;
             tree.set_attrs(node, record.attrs)?;
-            nodes.push(node);
         }
-        let parsed = Parsed::new(source, tree).with_warnings(report.findings);
-        let native = Records { headers, nodes };
-        Ok(Self { parsed, native })
-    }
-
-    /// This recording with key facts for people.
-    pub fn with_summary(mut self, summary: Attrs) -> Self {
-        self.parsed.summary = summary;
-        self
-    }
-
-    /// This recording with attributes of the root.
-    pub fn with_attrs(mut self, attrs: Attrs) -> Self {
-        self.parsed.tree.node_mut(ROOT).attrs = attrs;
-        self
-    }
-
-    /// This recording with more warnings.
-    pub fn with_findings(mut self, report: Report) -> Self {
-        self.parsed.warnings.extend(report.findings);
-        self
-    }
-
-    /// What a format returns from opening.
-    pub fn parsed(mut self) -> Parsed {
-        self.parsed.summary.push("records", self.native.nodes.len() as u64);
-        self.parsed.with_native(self.native)
+        report.findings.extend(self.report.findings);
+        let parsed = Parsed::new(source, tree).with_summary(self.summary);
+        Ok(parsed.with_warnings(report.findings).with_native(Headers(self.headers)))
     }
 }
 
@@ -264,19 +220,12 @@ fn check(array: &mut ArrayDesc, report: &mut Report, name: &str) {
     }
 }
 
-/// The report of a format whose files are checked by opening them.
-pub fn report(opened: Result<Parsed>) -> Result<Report> {
-    let mut report = Report::default();
-    match opened {
-        Ok(parsed) => report.findings = parsed.warnings,
-        Err(error) => report.absorb(error)?,
-    }
-    Ok(report)
-}
+/// All parts of a file but the samples.
+struct Headers(Vec<Region>);
 
-impl Native for Records {
+impl Native for Headers {
     fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let mut all = self.headers.clone();
+        let mut all = self.0.clone();
         for (_, node, desc) in dataset.arrays() {
             let (Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. }) =
                 &desc.layout
@@ -285,7 +234,7 @@ impl Native for Records {
             };
             let what = format!("{} {}", desc.shape, desc.dtype);
             let data = |part: &Extent| {
-                region(part.offset, part.len, RegionKind::Data, &node.path, what.clone())
+                Region::new(part.offset, part.len, RegionKind::Data, &node.path, what.clone())
             };
             all.extend(extents.parts().iter().map(data));
         }
@@ -298,23 +247,20 @@ impl Native for Records {
                 continue;
             }
             if region.offset > end {
-                each(self::region(end, region.offset - end, RegionKind::Unknown, "rest", ""))?;
+                each(Region::new(end, region.offset - end, RegionKind::Unknown, "rest", ""))?;
             }
             end = last;
             each(region)?;
         }
         match total.saturating_sub(end) {
             0 => Ok(()),
-            left => each(region(end, left, RegionKind::Unknown, "rest", "")),
+            left => each(Region::new(end, left, RegionKind::Unknown, "rest", "")),
         }
     }
 
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for id in &self.nodes {
-            let node = dataset.tree().node(*id);
-            let Some(array) = node.array.clone() else { continue };
-            let kind = array.dtype.to_string();
-            each(Object { path: node.path.clone(), id: None, frame: None, kind, array })?;
+        for (_, node, array) in dataset.arrays() {
+            each(Object::new(&node.path, array.dtype.to_string(), array.clone()))?;
         }
         Ok(())
     }
@@ -323,7 +269,7 @@ impl Native for Records {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{FormatInfo, Grade, OpenOptions};
+    use crate::format::{FormatInfo, Grade};
 
     static INFO: FormatInfo = FormatInfo {
         name: "scope",
@@ -349,9 +295,10 @@ mod tests {
             two_bytes("C1", 4).part("segment2"),
             two_bytes("a/b", 6).scaled(0.0, 1.0),
         ];
-        let file = Recording::new(Source::memory([0; 8]), records, Vec::new(), &Limits::default());
-        let parsed = file.unwrap().parsed();
-        let file = Dataset::from_parsed(&INFO, parsed, &OpenOptions::default()).unwrap();
+        let options = OpenOptions::default();
+        let recording = Recording { records, ..Recording::default() };
+        let parsed = recording.parsed(Source::memory([0; 8]), &options).unwrap();
+        let file = Dataset::from_parsed(&INFO, parsed, &options).unwrap();
         let paths: Vec<&str> = file.tree().iter().map(|(_, n)| n.path.as_str()).collect();
         assert_eq!(paths, ["C1", "C1/segment1", "C1/segment2", "a\u{2215}b"]);
         let (_, first, desc) = file.tree().arrays().next().unwrap();
@@ -384,9 +331,8 @@ mod tests {
     #[test]
     fn non_finite_scaling_and_grids_are_dropped_with_a_warning() {
         let record = two_bytes("", 0).scaled(f64::NAN, 1.0).on_grid(0.0, f64::INFINITY, "s");
-        let file =
-            Recording::new(Source::memory([0; 8]), vec![record], Vec::new(), &Limits::default());
-        let file = file.unwrap().parsed();
+        let recording = Recording { records: vec![record], ..Recording::default() };
+        let file = recording.parsed(Source::memory([0; 8]), &OpenOptions::default()).unwrap();
         let (_, node, desc) = file.tree.arrays().next().unwrap();
         assert_eq!((node.path.as_str(), desc.map, &desc.coords[0]), ("data", None, &Coord::None));
         let codes: Vec<&str> = file.warnings.iter().map(|f| f.code).collect();

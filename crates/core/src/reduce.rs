@@ -18,23 +18,21 @@ mod tests {
     use super::*;
     use crate::dataset::Dataset;
     use crate::dtype::DType;
-    use crate::layout::{ArrayDesc, Layout, Linear};
+    use crate::layout::{ArrayDesc, Linear};
     use crate::limits::Limits;
     use crate::read::Array;
     use crate::select::Selection;
     use crate::semantics::{Missing, Semantics};
-    use crate::shape::{Order, Shape};
+    use crate::shape::Shape;
     use crate::source::Source;
-    use crate::tree::Tree;
 
     /// 2 x 3 elements with `value = 1 + 2 * stored`; -999 and values above 100 are missing.
     fn array(dtype: DType, bytes: Vec<u8>) -> Array {
-        let layout = Layout::Inline(bytes.into(), Order::C);
-        let mut desc = ArrayDesc::new(dtype, Shape::new([2, 3]), layout);
+        let mut desc = ArrayDesc::inline(dtype, Shape::new([2, 3]), bytes);
         desc.map = Some(Linear::new(1.0, 2.0));
         let missing = Missing { values: vec![-999.0], min: None, max: Some(100.0) };
         desc.meaning = Some(Box::new(Semantics { missing, ..Semantics::default() }));
-        Dataset::new(Source::memory([]), Tree::new(&Limits::default())).open_array(&desc).unwrap()
+        Dataset::of_bytes(Source::memory([]), &Limits::default()).open_array(&desc).unwrap()
     }
 
     #[test]

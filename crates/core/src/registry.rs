@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use crate::dataset::Dataset;
-use crate::error::{Error, Hint, Result};
-use crate::format::{Folder, Format, Guest, HEAD_BYTES, Head, OpenOptions, Writer};
-use crate::source::Source;
+use crate::format::{Folder, Guest, HEAD_BYTES, Head, Writer};
+use crate::{Dataset, Error, Format, Hint, OpenOptions, Result, Source};
 
 /// The formats that a program supports.
 #[derive(Clone, Copy)]
@@ -81,13 +79,7 @@ impl Registry {
         let Some((format, guest)) = self.guest_of(host, &dataset) else { return Ok(dataset) };
         let viewed = guest.view(&dataset);
         let viewed = viewed.and_then(|p| Dataset::from_parsed(format.info(), p, options));
-        viewed.map_err(|e| {
-            let e = e.with_format(format.info().name);
-            match dataset.source().path() {
-                Some(path) => e.with_path(path),
-                None => e,
-            }
-        })
+        viewed.map_err(|e| e.with_format(format.info().name).in_source(dataset.source()))
     }
 
     /// Opens a file, or a folder that is one dataset. Reads metadata only.
@@ -133,9 +125,5 @@ pub fn is_folder(format: &dyn Format) -> bool {
 
 fn unrecognised(source: &Source) -> Error {
     let message = if source.is_empty() { "the file is empty" } else { "unrecognised file format" };
-    let error = Error::not_this_format("core-unknown", message).at(0);
-    match source.path() {
-        Some(path) => error.with_path(path),
-        None => error,
-    }
+    Error::not_this_format("core-unknown", message).at(0).in_source(source)
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Hint};
+use crate::{Error, Hint, Parsed};
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -84,6 +84,27 @@ pub struct Report {
 }
 
 impl Report {
+    /// The findings of `check` about an open file, or the error of opening it.
+    pub fn of<T>(
+        opened: Result<T, Error>,
+        check: impl FnOnce(T, &mut Self) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut report = Self::default();
+        match opened {
+            Ok(file) => check(file, &mut report)?,
+            Err(error) => report.absorb(error)?,
+        }
+        Ok(report)
+    }
+
+    /// The warnings of opening a file, or the error.
+    pub fn of_opening(opened: Result<Parsed, Error>) -> Result<Self, Error> {
+        Self::of(opened, |parsed, report| {
+            report.findings = parsed.warnings;
+            Ok(())
+        })
+    }
+
     fn add(&mut self, severity: Severity, code: &'static str, message: String) -> &mut Finding {
         self.findings.push(Finding {
             severity,
@@ -116,21 +137,19 @@ impl Report {
     /// Adds an error about the content of the file as a finding. Other errors (no permission, memory
     /// limit) are returned, because the file could not be examined.
     pub fn absorb(&mut self, error: Error) -> Result<(), Error> {
-        match error.kind() {
-            ErrorKind::Malformed | ErrorKind::Truncated | ErrorKind::Unsupported => {
-                self.findings.push(Finding {
-                    severity: Severity::Error,
-                    code: error.code(),
-                    message: error.message().into(),
-                    object: error.object().map(Into::into),
-                    frame: error.frame(),
-                    offset: error.offset(),
-                    hint: error.suggestion().cloned(),
-                });
-                Ok(())
-            }
-            _ => Err(error),
+        if !error.is_about_content() {
+            return Err(error);
         }
+        self.findings.push(Finding {
+            severity: Severity::Error,
+            code: error.code(),
+            message: error.message().into(),
+            object: error.object().map(Into::into),
+            frame: error.frame(),
+            offset: error.offset(),
+            hint: error.suggestion().cloned(),
+        });
+        Ok(())
     }
 
     /// The highest severity; `None` if there are no findings.

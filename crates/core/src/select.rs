@@ -5,8 +5,7 @@
 
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
-use crate::shape::{Order, Shape};
+use crate::{Error, Order, Result, Shape};
 
 /// Selection along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

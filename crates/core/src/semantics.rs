@@ -3,7 +3,7 @@
 //! Units, long name and other texts are ordinary attributes (`units`, `long_name`); dimension names
 //! and coordinates are in the [array description](crate::layout::ArrayDesc).
 
-use crate::tree::NodeId;
+use crate::NodeId;
 
 /// Role of an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,36 +30,28 @@ pub enum Role {
     Cell,
 }
 
+/// Roles and their names.
+const ROLES: [(Role, &str); 9] = [
+    (Role::Data, "data"),
+    (Role::Field, "field"),
+    (Role::Mesh, "mesh"),
+    (Role::Points, "points"),
+    (Role::Log, "log"),
+    (Role::Trace, "trace"),
+    (Role::Table, "table"),
+    (Role::Text, "text"),
+    (Role::Cell, "cell"),
+];
+
 impl Role {
     /// Name used in listings and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::Field => "field",
-            Self::Mesh => "mesh",
-            Self::Points => "points",
-            Self::Log => "log",
-            Self::Trace => "trace",
-            Self::Table => "table",
-            Self::Text => "text",
-            Self::Cell => "cell",
-        }
+    pub fn name(self) -> &'static str {
+        ROLES.iter().find(|(role, _)| *role == self).map_or("", |(_, name)| name)
     }
 
     /// The role with that [name](Role::name).
     pub fn named(name: &str) -> Option<Self> {
-        let all = [
-            Self::Data,
-            Self::Field,
-            Self::Mesh,
-            Self::Points,
-            Self::Log,
-            Self::Trace,
-            Self::Table,
-            Self::Text,
-            Self::Cell,
-        ];
-        all.into_iter().find(|role| role.name() == name)
+        ROLES.iter().find(|(_, known)| *known == name).map(|(role, _)| *role)
     }
 }
 
@@ -166,33 +158,26 @@ pub enum Quantity {
     Charge,
 }
 
-impl Quantity {
-    const ALL: [Self; 7] = [
-        Self::Position,
-        Self::Species,
-        Self::SpeciesNames,
-        Self::Velocity,
-        Self::Force,
-        Self::Mass,
-        Self::Charge,
-    ];
+/// Quantities and their names.
+const QUANTITIES: [(Quantity, &str); 7] = [
+    (Quantity::Position, "position"),
+    (Quantity::Species, "species"),
+    (Quantity::SpeciesNames, "species names"),
+    (Quantity::Velocity, "velocity"),
+    (Quantity::Force, "force"),
+    (Quantity::Mass, "mass"),
+    (Quantity::Charge, "charge"),
+];
 
+impl Quantity {
     /// Name used in listings and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Position => "position",
-            Self::Species => "species",
-            Self::SpeciesNames => "species names",
-            Self::Velocity => "velocity",
-            Self::Force => "force",
-            Self::Mass => "mass",
-            Self::Charge => "charge",
-        }
+    pub fn name(self) -> &'static str {
+        QUANTITIES.iter().find(|(quantity, _)| *quantity == self).map_or("", |(_, name)| name)
     }
 
     /// The quantity with that [name](Quantity::name).
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|quantity| quantity.name() == name)
+        QUANTITIES.iter().find(|(_, known)| *known == name).map(|(quantity, _)| *quantity)
     }
 }
 

@@ -13,16 +13,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Format, OpenOptions, Parsed};
-use crate::frames::{Cells, FrameCell, Moments};
-use crate::layout::{ArrayDesc, Coord, Extents, Layout};
-use crate::limits::Limits;
+use crate::frames::{Cells, Moments};
 use crate::metadata::{CoordMeta, coords_from_meta, coords_to_meta};
-use crate::report::{Finding, Report};
-use crate::source::{Part, Source};
-use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use crate::source::Part;
+use crate::{
+    ArrayDesc, Attrs, Coord, Dataset, Error, ErrorKind, Extents, Finding, Format, FrameCell,
+    Layout, Limits, Node, NodeId, OpenOptions, Parsed, ROOT, Report, Result, Source, Tree, Value,
+};
 
 /// Number of files that are opened at once while the series is built, and whose trees are in memory.
 const BATCH: usize = 64;
@@ -377,7 +374,7 @@ impl Union {
             place(false).or_else(|| place(true))
         };
         for (id, coords, same, mesh) in links {
-            if let Some(desc) = &mut tree.node_mut(id).array {
+            if let Some(desc) = tree.array_mut(id) {
                 desc.coords = coords_from_meta(&coords, desc.coords.len(), find);
                 if let Some(meaning) = &mut desc.meaning {
                     meaning.mesh = mesh.as_ref().and_then(mesh_at);
@@ -449,7 +446,7 @@ mod tests {
             tree.add_group(ROOT, &format!("group {before}.{k}")).unwrap();
         }
         let mesh = tree.add_group(ROOT, "mesh").unwrap();
-        let layout = Layout::Plain { extents: Extents::one(0, 8), order: crate::shape::Order::C };
+        let layout = Layout::contiguous(0, 8, crate::shape::Order::C);
         let shape = crate::shape::Shape::new([1]);
         let mut field = ArrayDesc::new(crate::dtype::DType::F64, shape, layout);
         field.meaning = Some(Box::new(Semantics { mesh: Some(mesh), ..Semantics::default() }));
@@ -464,7 +461,7 @@ mod tests {
             union.add(file, 8 * file as u64, "file", member(before)).unwrap();
         }
         let tree = union.finish(Source::memory(vec![0; 24]), 3).unwrap().tree;
-        let field = tree.node(tree.at("field").unwrap()).array.as_ref().unwrap();
+        let field = tree.array(tree.at("field").unwrap()).unwrap();
         assert_eq!(field.semantics().mesh, tree.at("mesh"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Order of elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

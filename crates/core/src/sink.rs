@@ -17,15 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, Uid};
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::source::Source;
 #[cfg(feature = "testkit")]
 use crate::testkit::faults::{self, Call};
+use crate::{Error, ErrorKind, Hint, Result, Source};
 
 pub use folder::FolderSink;
-
-/// Buffer size of copies in bytes.
-const COPY: u64 = 64 << 10;
 
 /// Whether an existing target may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +111,14 @@ impl Sink {
             Ok((file, name))
         };
         let (file, name) = start().map_err(|e| Error::io(requested, e))?;
-        let requested = requested.to_path_buf();
         let pending = Some(Pending { overwrite, name });
-        let (attached, cursor) = (Vec::new(), AtomicU64::new(0));
-        Ok(Self { file, path: requested, target: path, pending, attached, cursor, stream: false })
+        Ok(Self { target: path, pending, ..Self::over(file, requested.to_path_buf(), 0) })
+    }
+
+    /// A sink over an open file, with the sequential writer at byte `position`.
+    fn over(file: File, path: PathBuf, position: u64) -> Self {
+        let (target, cursor) = (path.clone(), AtomicU64::new(position));
+        Self { file, path, target, pending: None, attached: Vec::new(), cursor, stream: false }
     }
 
     /// Opens an existing file to modify it in place; the sequential writer starts at its end.
@@ -154,37 +154,18 @@ impl Sink {
             }
         };
         let (file, len) = open().map_err(|e| Error::io(path, e))?;
-        let requested = path.to_path_buf();
-        Ok(Self {
-            file,
-            target: requested.clone(),
-            path: requested,
-            pending: None,
-            attached: Vec::new(),
-            cursor: AtomicU64::new(len),
-            stream: false,
-        })
+        Ok(Self::over(file, path.to_path_buf(), len))
     }
 
     /// A pipe, terminal or other file that can only be written from its beginning to its end; `name` is used
     /// as its path in messages. Writes at another position than the end fail, and nothing is atomic.
     pub fn stream(file: File, name: impl Into<PathBuf>) -> Self {
-        let path = name.into();
-        let (target, cursor) = (path.clone(), AtomicU64::new(0));
-        let attached = Vec::new();
-        Self { file, path, target, pending: None, attached, cursor, stream: true }
+        Self { stream: true, ..Self::over(file, name.into(), 0) }
     }
 
     /// Whether the file can only be written [from its beginning to its end](Sink::stream).
     pub fn is_stream(&self) -> bool {
         self.stream
-    }
-
-    /// A file in a folder that is committed as a unit.
-    fn inside(file: File, path: PathBuf) -> Self {
-        let (target, cursor) = (path.clone(), AtomicU64::new(0));
-        let attached = Vec::new();
-        Self { file, path, target, pending: None, attached, cursor, stream: false }
     }
 
     /// Path as given by the caller.
@@ -267,16 +248,8 @@ impl Sink {
     }
 
     /// Copies the `len` bytes at `offset` of `source` to the position of the sequential writer.
-    pub fn copy_from(&mut self, source: &Source, mut offset: u64, len: u64) -> Result<()> {
-        let end = offset.saturating_add(len);
-        let mut buffer = vec![0; len.min(COPY) as usize];
-        while offset < end {
-            let part = &mut buffer[..(end - offset).min(COPY) as usize];
-            source.read_exact_at(offset, part)?;
-            self.write_all(part)?;
-            offset += part.len() as u64;
-        }
-        Ok(())
+    pub fn copy_from(&mut self, source: &Source, offset: u64, len: u64) -> Result<()> {
+        source.for_each_block(offset, len, |bytes| Ok(self.write_all(bytes)?))
     }
 
     /// Flushes everything written so far to disk.
@@ -458,116 +431,4 @@ fn exists(path: &Path) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_file_is_visible_after_commit_and_not_before() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
-        let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
-        sink.write_all(b"hello").unwrap();
-        assert!(!path.exists());
-        sink.commit().unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"hello");
-        let error = Sink::create(&path, Overwrite::Never).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Exists);
-    }
-
-    #[test]
-    fn a_stream_is_written_in_order_only() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        let writer = File::from(std::os::fd::OwnedFd::from(writer));
-        let mut sink = Sink::stream(writer, "standard output");
-        sink.write_all(b"one").unwrap();
-        sink.write_all_at(3, b" two").unwrap();
-        assert!(sink.write_all_at(0, b"again").is_err());
-        assert!(sink.write_all_at(9, b"gap").is_err());
-        sink.commit().unwrap();
-        let mut text = String::new();
-        io::Read::read_to_string(&mut reader, &mut text).unwrap();
-        assert_eq!(text, "one two");
-    }
-
-    #[test]
-    fn a_dropped_sink_leaves_no_file() {
-        let dir = tempfile::tempdir().unwrap();
-        drop(Sink::create(dir.path().join("a"), Overwrite::Never).unwrap());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_target_created_before_the_commit_is_not_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
-        let sink = Sink::create(&path, Overwrite::Never).unwrap();
-        fs::write(&path, b"theirs").unwrap();
-        assert_eq!(sink.commit().unwrap_err().kind(), ErrorKind::Exists);
-        assert_eq!(fs::read(&path).unwrap(), b"theirs");
-    }
-
-    #[test]
-    fn the_target_of_a_dangling_link_is_created() {
-        let dir = tempfile::tempdir().unwrap();
-        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
-        std::os::unix::fs::symlink("real", &link).unwrap();
-        Sink::create(&link, Overwrite::Replace).unwrap().commit().unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && real.exists());
-    }
-
-    #[test]
-    fn edits_are_serialised_and_see_a_replaced_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("count");
-        fs::write(&path, b"").unwrap();
-        std::thread::scope(|scope| {
-            for k in 0..8 {
-                let path = &path;
-                scope.spawn(move || {
-                    for _ in 0..20 {
-                        let edit = Sink::edit(path).unwrap();
-                        let mut bytes = fs::read(path).unwrap();
-                        bytes.push(k);
-                        if k % 2 == 0 {
-                            edit.write_all_at(0, &bytes).unwrap();
-                        } else {
-                            let mut new = Sink::create(path, Overwrite::Replace).unwrap();
-                            new.write_all(&bytes).unwrap();
-                            new.commit().unwrap();
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(fs::read(&path).unwrap().len(), 160);
-    }
-
-    #[test]
-    fn edit_alone_fails_while_the_file_is_locked_and_readers_are_not_blocked() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
-        fs::write(&path, b"old").unwrap();
-        let edit = Sink::edit_alone(&path).unwrap();
-        let second = Sink::edit_alone(&path).err().unwrap();
-        assert_eq!(second.kind(), ErrorKind::Io);
-        assert!(second.to_string().contains("another process is writing"), "{second}");
-        assert_eq!(fs::read(&path).unwrap(), b"old");
-        drop(edit);
-        assert!(Sink::edit_alone(&path).is_ok());
-    }
-
-    #[test]
-    fn replacing_keeps_the_mode_and_follows_links() {
-        let dir = tempfile::tempdir().unwrap();
-        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
-        fs::write(&real, b"old").unwrap();
-        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        let mut sink = Sink::create(&link, Overwrite::Replace).unwrap();
-        sink.write_all(b"new").unwrap();
-        sink.commit().unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read(&real).unwrap(), b"new");
-        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-    }
-}
+mod tests;

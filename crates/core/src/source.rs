@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::Mmap;
 
-use crate::error::{Error, Result, human_bytes};
+use crate::error::human_bytes;
+use crate::{Error, Result};
 use joined::Joined;
 
 pub use joined::Part;
@@ -29,6 +30,9 @@ pub struct Source(Arc<Inner>);
 
 /// Longest read in bytes for which one system call is tried; Linux reads at most 2 GiB per call.
 const ONE_CALL: usize = 1 << 30;
+
+/// Number of bytes that [`Source::for_each_block`] reads at once; a multiple of every element size.
+pub const BLOCK: u64 = 64 << 10;
 
 struct Inner {
     path: Option<PathBuf>,
@@ -239,6 +243,25 @@ impl Source {
         Ok(bytes)
     }
 
+    /// Calls `each` with the `len` bytes at `offset` in order, [`BLOCK`] bytes at a time. Fails with `Truncated` at
+    /// the first missing byte.
+    pub fn for_each_block(
+        &self,
+        offset: u64,
+        len: u64,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = vec![0; len.min(BLOCK) as usize];
+        let mut done = 0;
+        while done < len {
+            let block = &mut buffer[..(len - done).min(BLOCK) as usize];
+            self.read_exact_at(offset.saturating_add(done), block)?;
+            each(block)?;
+            done += block.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Fails with `Truncated` unless the file has `len` bytes at `offset`.
     pub fn require(&self, offset: u64, len: u64) -> Result<()> {
         let within = |end: u64| offset.checked_add(len).is_some_and(|e| e <= end);
@@ -264,10 +287,7 @@ impl Source {
     }
 
     fn io(&self, error: io::Error) -> Error {
-        match self.path() {
-            Some(path) => Error::io(path, error),
-            None => error.into(),
-        }
+        Error::from(error).in_source(self)
     }
 
     fn short(&self, offset: u64, expected: usize, got: usize) -> Error {

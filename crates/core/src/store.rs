@@ -5,11 +5,7 @@ use std::sync::Arc;
 
 use crate::chunks::ChunkStore;
 use crate::computed::Computed;
-use crate::error::{Error, Result};
-use crate::layout::{Codec, Extents};
-use crate::limits::Limits;
-use crate::read::Array;
-use crate::source::Source;
+use crate::{Array, Codec, Dataset, Error, Extents, Limits, Result, Source};
 
 /// The sequence of bytes that a plan reads.
 #[derive(Clone)]
@@ -138,14 +134,14 @@ impl Store {
     /// Fills `buffer` from byte `offset` of the sequence.
     pub(crate) fn fetch(
         &self,
-        source: &Source,
-        limits: &Limits,
+        dataset: &Dataset,
         offset: u64,
         buffer: &mut [u8],
         kept: &mut Decoded,
     ) -> Result<()> {
+        let limits = dataset.limits();
         match self {
-            Self::File(extents) => read_extents(source, extents, offset, buffer),
+            Self::File(extents) => read_extents(dataset.source(), extents, offset, buffer),
             Self::Memory(bytes) => {
                 let at = offset as usize;
                 buffer.copy_from_slice(&bytes[at..at + buffer.len()]);
@@ -158,7 +154,7 @@ impl Store {
                 }
                 Ok(())
             }
-            Self::Chunked(chunks) => chunks.fetch(source, limits, offset, buffer),
+            Self::Chunked(chunks) => chunks.fetch(dataset, offset, buffer),
             Self::Computed { computed, inputs, size, len } => {
                 let size = (*size as u64).max(1);
                 let piece = computed.piece.max(1).saturating_mul(size);
@@ -180,7 +176,7 @@ impl Store {
                 let first = decoded.partition_point(|d| *d <= offset).saturating_sub(1);
                 kept.read_pieces(first, range, offset, buffer, limits, |k, stored, out| {
                     let length = starts[k + 1] - starts[k];
-                    read_checked(source, data, starts[k], length, limits, stored)?;
+                    read_checked(dataset, data, starts[k], length, stored)?;
                     codec.decode(stored, out)
                 })
             }
@@ -224,19 +220,18 @@ impl Decoded {
 /// Reads `len` bytes at byte `offset` of the concatenated `extents` into `out`. Fails before allocating if
 /// they exceed the memory limit or the file.
 pub(crate) fn read_checked(
-    source: &Source,
+    dataset: &Dataset,
     extents: &Extents,
     offset: u64,
     len: u64,
-    limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let size = limits.allow(len, "an encoded element")?;
+    let size = dataset.limits().allow(len, "an encoded element")?;
     for piece in extents.pieces(offset, len) {
-        source.require(piece.offset, piece.len)?;
+        dataset.source().require(piece.offset, piece.len)?;
     }
     out.resize(size, 0);
-    read_extents(source, extents, offset, out)
+    read_extents(dataset.source(), extents, offset, out)
 }
 
 /// Fills `buffer` from byte `offset` of the concatenated `extents`.

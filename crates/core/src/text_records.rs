@@ -1,9 +1,7 @@
 //! Text files, record by record, in one pass with bounded memory.
 
-use crate::error::{Error, Result};
 use crate::format::{Region, RegionKind};
-use crate::report::Report;
-use crate::source::Source;
+use crate::{Error, Report, Result, Source};
 
 /// Buffer size in bytes; larger only for longer records.
 const CHUNK: usize = 1 << 20;

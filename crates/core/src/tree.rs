@@ -10,11 +10,9 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::error::{Error, Hint, Result};
-use crate::frames::FrameAxis;
-use crate::layout::{ArrayDesc, Coord, Layout};
-use crate::limits::{Budget, Limits};
-use crate::report::{Finding, Severity};
+use crate::limits::Budget;
+use crate::report::Severity;
+use crate::{ArrayDesc, Coord, Error, Finding, FrameAxis, Hint, Layout, Limits, Result};
 
 pub use attrs::{Attrs, Iter as AttrsIter};
 pub use value::Value;
@@ -218,6 +216,16 @@ impl Tree {
         &mut self.nodes[id.0 as usize]
     }
 
+    /// The array that is node `id`; `None` for groups.
+    pub fn array(&self, id: NodeId) -> Option<&ArrayDesc> {
+        self.node(id).array.as_ref()
+    }
+
+    /// The array that is node `id`, to be changed; `None` for groups.
+    pub fn array_mut(&mut self, id: NodeId) -> Option<&mut ArrayDesc> {
+        self.node_mut(id).array.as_mut()
+    }
+
     /// The attributes of the root.
     pub fn attrs(&self) -> &Attrs {
         &self.nodes[0].attrs
@@ -354,10 +362,10 @@ fn edits(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::shape::{Order, Shape};
+    use crate::shape::Shape;
 
     fn array() -> ArrayDesc {
-        ArrayDesc::new(DType::U8, Shape::new([1]), Layout::Inline([7].into(), Order::C))
+        ArrayDesc::inline(DType::U8, Shape::new([1]), [7])
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{Error, Result};
-use crate::source::Source;
+use crate::{Error, Result, Source};
 
 /// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

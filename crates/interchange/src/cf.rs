@@ -1,11 +1,10 @@
 //! Attributes of the CF conventions that change what stored values mean: scaling (section 8.1) and
 //! missing values (section 2.5.1).
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord, Linear};
-use spile_core::semantics::{Missing, Role, Semantics};
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::semantics::Missing;
+use spile_core::{
+    ArrayDesc, Attrs, Coord, DType, Kind, Linear, NodeId, Result, Role, Semantics, Tree, Value,
+};
 
 /// Attributes of the linear scaling: slope and intercept.
 pub const SCALING: [&str; 2] = ["scale_factor", "add_offset"];
@@ -167,7 +166,7 @@ pub fn set_roles(tree: &mut Tree) -> Result<()> {
     let roles: Vec<(NodeId, Role)> = roles.collect();
     tree.charge((roles.len() * size_of::<Semantics>()) as u64, "the roles of arrays")?;
     for (id, role) in roles {
-        if let Some(array) = &mut tree.node_mut(id).array {
+        if let Some(array) = tree.array_mut(id) {
             array.semantics_mut().role = role;
         }
     }

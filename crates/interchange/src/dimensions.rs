@@ -7,10 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::semantics::Role;
-use spile_core::shape::Shape;
-use spile_core::tree::{Node, NodeId, ROOT, Tree};
+use spile_core::{ArrayDesc, Coord, Node, NodeId, ROOT, Role, Shape, Tree};
 
 /// A dimension that arrays share.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,14 +151,14 @@ impl Dimensions {
 /// The array of a coordinate, if its shape is `[len]`.
 fn coordinate_array(tree: &Tree, coord: &Coord, len: u64) -> Option<NodeId> {
     let Coord::Node(id) = coord else { return None };
-    let array = tree.node(*id).array.as_ref()?;
+    let array = tree.array(*id)?;
     (array.shape == Shape::new([len])).then_some(*id)
 }
 
 /// The array with the coordinates of each frame, if its frames have `len` points.
 fn moving_coordinate(tree: &Tree, coord: &Coord, len: u64) -> Option<NodeId> {
     let Coord::Node(id) = coord else { return None };
-    let array = tree.node(*id).array.as_ref()?;
+    let array = tree.array(*id)?;
     (array.shape.rank() == 2 && array.shape.lengths()[1] == len).then_some(*id)
 }
 

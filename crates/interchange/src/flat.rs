@@ -16,16 +16,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::frames::{FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::metadata::{Cast, Frames, Metadata, Storage};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Node, NodeId, ROOT, Tree};
+use spile_core::{
+    Array, ArrayDesc, Coord, DType, Dataset, Error, Extents, FrameCell, FrameTable, Layout, Node,
+    NodeId, Order, ROOT, Result, Shape, Tree,
+};
 
 pub use losses::flat_losses;
 
@@ -233,7 +228,7 @@ impl Builder<'_> {
         about: &str,
     ) -> Result<String> {
         let shape = Shape::new([(bytes.len() / dtype.size()) as u64]);
-        let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
+        let mut desc = ArrayDesc::inline(dtype, shape, bytes);
         desc.dims = vec![dim.into()];
         // The names of arrays that follow are theirs.
         let group = self.tree.node(parent).path.clone();
@@ -288,7 +283,7 @@ impl Builder<'_> {
         let ids: Vec<NodeId> = self.tree.arrays().map(|(id, ..)| id).collect();
         let frames = self.metadata.frames.as_ref().map(|frames| frames.count);
         for id in ids {
-            let Some(array) = &mut self.tree.node_mut(id).array else { continue };
+            let Some(array) = self.tree.array_mut(id) else { continue };
             for (k, coord) in array.coords.iter_mut().enumerate() {
                 if let Coord::Node(old) = coord {
                     *coord = new_ids.get(old).map_or(Coord::None, |new| Coord::Node(*new));
@@ -336,7 +331,7 @@ impl Flat {
         let Some(stack) = self.stacks.get(&id) else {
             return Ok(self.tree().node(id).array.iter().map(cell).collect());
         };
-        let array = self.content.tree().node(stack.node).array.as_ref();
+        let array = self.content.tree().array(stack.node);
         let Some(table) = array.and_then(|array| array.layout.frames()) else {
             return Ok(Vec::new());
         };
@@ -364,14 +359,14 @@ impl Flat {
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
             let array = self.plain.array_at(id)?;
-            let selected = array.select(&Selection::all(), Axes::Order(order))?;
+            let selected = array.all_in(order)?;
             return selected.stream(|_, bytes| each(bytes));
         };
         let size = self.element_size(id, order)?;
         let mut buffer = Vec::new();
         for (frames, _) in stack.batches(size) {
             if let Some(large) = self.large_frame(stack, &frames, size)? {
-                let selected = large.select(&Selection::all(), Axes::Order(Order::C))?;
+                let selected = large.all_in(Order::C)?;
                 selected.stream(|_, bytes| each(bytes))?;
             } else {
                 self.gather(stack, frames, size, &mut buffer)?;
@@ -391,13 +386,13 @@ impl Flat {
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
             let array = self.plain.array_at(id)?;
-            let selected = array.select(&Selection::all(), Axes::Order(order))?;
+            let selected = array.all_in(order)?;
             return selected.for_each(|block, bytes| each(block.first, bytes));
         };
         let size = self.element_size(id, order)?;
         stack.batches(size).par_bridge().try_for_each_init(Vec::new, |buffer, (frames, first)| {
             if let Some(large) = self.large_frame(stack, &frames, size)? {
-                let selected = large.select(&Selection::all(), Axes::Order(Order::C))?;
+                let selected = large.all_in(Order::C)?;
                 return selected.for_each(|block, bytes| each(first + block.first, bytes));
             }
             self.gather(stack, frames, size, buffer)?;
@@ -410,7 +405,7 @@ impl Flat {
         if order == Order::F {
             return Err(Error::argument("arrays of frames can be read in C order only"));
         }
-        Ok(self.tree().node(id).array.as_ref().map_or(1, |array| array.dtype.size()))
+        Ok(self.tree().array(id).map_or(1, |array| array.dtype.size()))
     }
 
     /// The array of a frame that exceeds a batch; `None` for batches of small frames.
@@ -441,7 +436,7 @@ impl Flat {
             let start = buffer.len();
             let bytes = stack.elements(frame).saturating_mul(size as u64);
             buffer.resize(start + self.content.limits().allow(bytes, "a frame")?, 0);
-            let selected = array.select(&Selection::all(), Axes::Order(Order::C))?;
+            let selected = array.all_in(Order::C)?;
             selected.read_into(&mut buffer[start..])?;
         }
         Ok(())

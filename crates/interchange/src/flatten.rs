@@ -3,20 +3,13 @@
 //! Nothing is copied: the same bytes get a shape or type that the format has.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
 use spile_core::format::Capabilities;
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
 use spile_core::metadata::{self, Cast, Frames};
-use spile_core::report::Report;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{NodeId, ROOT, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, ByteOrder, DType, Dataset, Error, FrameAxis, FrameCell, Layout, Limits, NodeId,
+    Order, ROOT, Report, Result, Shape, Tree,
+};
 
 use crate::flat::Flat;
 
@@ -45,8 +38,7 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
         tree.set_frames(axis.clone());
         if let Some(times) = times(&**axis, limits)? {
             let shape = Shape::new([axis.len()]);
-            let layout = Layout::Inline(times.into(), Order::C);
-            tree.add_array(ROOT, TIMES, ArrayDesc::new(DType::F64, shape, layout))?;
+            tree.add_array(ROOT, TIMES, ArrayDesc::inline(DType::F64, shape, times))?;
             metadata.add_auxiliary(TIMES);
             metadata.frames =
                 metadata.frames.map(|frames| Frames { times: Some(TIMES.into()), ..frames });
@@ -109,8 +101,7 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     metadata.rename(&renamed);
     let text = metadata.text(limits)?.into_bytes();
     let shape = Shape::new([text.len() as u64]);
-    let layout = Layout::Inline(text.into(), Order::C);
-    let id = tree.add_array(ROOT, metadata::ARRAY, ArrayDesc::new(holds.byte, shape, layout))?;
+    let id = tree.add_array(ROOT, metadata::ARRAY, ArrayDesc::inline(holds.byte, shape, text))?;
     let about =
         "names, types, shapes, attributes and coordinates of everything in this file, as JSON";
     tree.node_mut(id).attrs.push("comment", about);
@@ -152,8 +143,13 @@ fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
         if let Some(cell) = (0..table.len()).find_map(|k| table.cell(k).transpose()) {
             order = cell?.layout.order();
         }
-        let table = FramesRecast { table: table.clone(), dtype: array.dtype, holds: *holds };
-        Some(Layout::PerFrame(Arc::new(table)))
+        let (dtype, holds) = (array.dtype, *holds);
+        Some(Layout::changed_frames(table, move |cell| {
+            let lengths = memory(&cell.shape, cell.layout.order());
+            let (_, shape) = stored_as(dtype, lengths, &holds);
+            let layout = cell.layout.in_order(holds.order);
+            Ok(layout.map(|layout| FrameCell { shape, layout }))
+        }))
     } else {
         array.layout.in_order(holds.order)
     };
@@ -210,27 +206,6 @@ fn stored_as(dtype: DType, mut memory: Vec<u64>, holds: &Capabilities) -> (DType
         memory.reverse();
     }
     (dtype, Shape::new(memory))
-}
-
-/// Frames under a shape or type that the format has.
-struct FramesRecast {
-    table: Arc<dyn FrameTable>,
-    dtype: DType,
-    holds: Capabilities,
-}
-
-impl FrameTable for FramesRecast {
-    fn len(&self) -> u64 {
-        self.table.len()
-    }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        let Some(cell) = self.table.cell(frame)? else { return Ok(None) };
-        let lengths = memory(&cell.shape, cell.layout.order());
-        let (_, shape) = stored_as(self.dtype, lengths, &self.holds);
-        let layout = cell.layout.in_order(self.holds.order);
-        Ok(layout.map(|layout| FrameCell { shape, layout }))
-    }
 }
 
 /// Group path and name with characters that the format allows.

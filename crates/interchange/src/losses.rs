@@ -5,12 +5,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use spile_core::Dataset;
 use spile_core::format::{Capabilities, Loss, LossKind};
-use spile_core::layout::{ArrayDesc, Coord, Linear};
-use spile_core::semantics::{Role, Semantics};
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Attrs, ByteOrder, Coord, Dataset, Linear, Node, NodeId, ROOT, Role, Semantics, Tree,
+    Value,
+};
 
 /// What a writer keeps of every node. The default keeps nothing but arrays and their values.
 #[derive(Clone, Copy, Debug, Default)]

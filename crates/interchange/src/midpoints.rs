@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use spile_core::computed::{Computed, Function, store_f64};
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, NodeId, Tree};
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, DType, Kind, Layout, NodeId, Order, Result, Selection, Shape,
+    Slice, Tree,
+};
 
 /// Attribute of computed arrays; its value describes the computation.
 pub const DERIVED: &str = "derived";
@@ -45,7 +42,7 @@ pub fn nodes_beside(tree: &Tree, points: NodeId, ending: &str) -> Option<NodeId>
     let count = node.array.as_ref()?.shape.lengths().first()?.checked_add(1)?;
     let name = node.name.strip_suffix(ending)?.strip_suffix('_')?;
     let nodes = tree.child(node.parent, name)?;
-    let lengths = tree.node(nodes).array.as_ref()?.shape.lengths();
+    let lengths = tree.array(nodes)?.shape.lengths();
     (lengths == [count]).then_some(nodes)
 }
 

@@ -1,16 +1,10 @@
 //! A dataset as a table, for CSV and Parquet: the columns are arrays with the same number of rows; the rows
 //! of all frames are concatenated.
 
-use spile_core::Dataset;
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Hint, Result};
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::Axes;
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Node, NodeId};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Axes, ByteOrder, Coord, DType, Dataset, Error, Hint, Node, NodeId, Order, Result,
+    Selection, Shape, Slice, convert,
+};
 
 /// A dataset as a table.
 pub struct Table<'a> {

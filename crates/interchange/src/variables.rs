@@ -3,8 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use spile_core::{ArrayDesc, Attrs, Coord, Node, NodeId, ROOT, Tree, Value};
 
 use crate::dimensions::{Dimensions, mesh_names};
 
@@ -69,7 +68,7 @@ impl Variables {
         let fits = |other: NodeId| {
             let along = dimensions.array(other);
             other != id
-                && tree.node(other).array.is_some()
+                && tree.array(other).is_some()
                 && !along.is_empty()
                 && along.iter().all(|k| own.contains(k))
                 && !is_axis(other)

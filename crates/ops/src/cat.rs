@@ -8,12 +8,9 @@ mod csv;
 use std::fmt::Write as _;
 use std::io::Write;
 
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::read::{Array, Axes, Selected};
-use spile_core::select::{Selection, Span};
-use spile_core::shape::Order;
+use spile_core::read::Selected;
+use spile_core::select::Span;
+use spile_core::{Array, Axes, DType, Order, Result, Selection, convert};
 
 use crate::json;
 
@@ -225,10 +222,9 @@ mod tests {
         let limits = Limits::default();
         let count: u64 = shape.iter().product();
         let bytes: Vec<u8> = (0..count as u8).collect();
-        let layout = Layout::Inline(bytes.into(), Order::C);
-        let mut desc = ArrayDesc::new(DType::U8, Shape::new(shape), layout);
+        let mut desc = ArrayDesc::inline(DType::U8, Shape::new(shape), bytes);
         desc.map = map;
-        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
+        Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap()
     }
 
     fn show(
@@ -263,8 +259,7 @@ mod tests {
 
     #[test]
     fn missing_values_are_not_shown_as_numbers() {
-        let layout = Layout::Inline([1, 9, 3].into(), Order::C);
-        let mut desc = ArrayDesc::new(DType::U8, Shape::new([3]), layout);
+        let mut desc = ArrayDesc::inline(DType::U8, Shape::new([3]), [1, 9, 3]);
         desc.semantics_mut().missing.values.push(9.0);
         let tree = Tree::new(&Limits::default());
         let array = Dataset::new(Source::memory([]), tree).open_array(&desc).unwrap();
@@ -290,7 +285,7 @@ mod tests {
         let bytes: Vec<u8> = (0..300_000_u32).flat_map(|k| (k as u16).to_le_bytes()).collect();
         let layout = Layout::Inline(bytes.into(), Order::F);
         let desc = ArrayDesc::new(DType::U16, Shape::new([100_000, 3]), layout);
-        let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap();
+        let array = Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap();
         let lines = show(text, &array, "");
         assert_eq!(lines.lines().count(), 100_000);
         for (k, line) in lines.lines().enumerate() {

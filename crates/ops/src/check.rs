@@ -3,15 +3,11 @@
 use std::path::Path;
 
 use serde::Serialize;
-use spile_core::Dataset;
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Format, OpenOptions};
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
-use spile_core::registry::Registry;
-use spile_core::report::{Finding, Report, Severity};
-use spile_core::source::Source;
-use spile_core::tree::NodeId;
+use spile_core::report::Severity;
+use spile_core::{
+    ArrayDesc, Dataset, Error, ErrorKind, Finding, Format, Limits, NodeId, OpenOptions, Registry,
+    Report, Result, Source,
+};
 
 /// The result for one file.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -4,14 +4,10 @@
 
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, Dataset, Node, NodeId, Order, ROOT, Result,
+    Shape, Tree, Value,
+};
 
 use crate::hash::{self, BATCH, Sum, batches, quoted};
 use crate::json::hex;
@@ -220,7 +216,7 @@ fn sum(array: &Array) -> Result<Sum> {
     }
     let mut hasher = Sha256::new();
     let mut clean = Vec::new();
-    array.select(&Selection::all(), Axes::Order(Order::C))?.stream(|_, block| {
+    array.all_in(Order::C)?.stream(|_, block| {
         clean.clear();
         clean.extend_from_slice(block);
         clean.chunks_exact_mut(word).for_each(|word| word[used..].fill(0));
@@ -303,7 +299,7 @@ mod tests {
     #[test]
     fn what_lies_behind_80_bits_is_not_content() {
         let x87 = DType::new(Kind::X87, 16, ByteOrder::Little).unwrap();
-        let layout = || Layout::Plain { extents: Extents::one(0, 96), order: Order::C };
+        let layout = || Layout::contiguous(0, 96, Order::C);
         let number = |last: u8, room: u8| [[last; 10].as_slice(), &[room; 6]].concat().repeat(6);
         let digest = |bytes: Vec<u8>| digest(&bytes, layout(), x87, false, "x");
         assert_eq!(digest(number(1, 0)), digest(number(1, 9)));
@@ -326,10 +322,10 @@ mod tests {
         // The parts in which an array is encoded are not content.
         let rows = encoded(&[0, 6, 12], DType::U16);
         assert_eq!(rows, encoded(&[0, 1, 12], DType::U16));
-        let plain = Layout::Plain { extents: Extents::one(0, 12), order: Order::C };
+        let plain = Layout::contiguous(0, 12, Order::C);
         let whole = digest(&[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0], plain, DType::U16, false, "x");
         assert_eq!(rows, whole);
-        let plain = Layout::Plain { extents: Extents::one(0, 6), order: Order::C };
+        let plain = Layout::contiguous(0, 6, Order::C);
         let even = digest(b"abcdef", plain, DType::opaque(1), false, "x");
         assert_eq!(ragged(vec![0, 1, 2, 3, 4, 5, 6]), even);
     }

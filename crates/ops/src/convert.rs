@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Serialize;
-use spile_core::Dataset;
-use spile_core::error::{Error, ErrorKind, Hint, Result};
 use spile_core::format::{
-    Capabilities, Format, Grade, Loss, LossKind, OpenOptions, WriteOptions, Writer, write_file_if,
-    write_stream, writer_of,
+    Capabilities, Grade, Loss, LossKind, WriteOptions, Writer, write_file_if, write_stream,
+    writer_of,
 };
-use spile_core::layout::ArrayDesc;
-use spile_core::registry::Registry;
-use spile_core::report::{Finding, Severity};
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::report::Severity;
+use spile_core::{
+    ArrayDesc, Dataset, Error, ErrorKind, Finding, Format, Hint, OpenOptions, Overwrite, Registry,
+    Result, Sink,
+};
 
 use spile_interchange::{flatten, flatten_losses};
 

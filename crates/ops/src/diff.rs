@@ -5,15 +5,10 @@ mod values;
 use std::collections::HashSet;
 
 use serde::Serialize;
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::frames::FrameAxis;
-use spile_core::layout::{ArrayDesc, Coord, Linear};
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, Slice};
-use spile_core::semantics::Semantics;
-use spile_core::tree::{Attrs, Node, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, Dataset, Error, FrameAxis, Linear, Node,
+    Result, Selection, Semantics, Slice, Tree,
+};
 
 use crate::json::Real;
 use crate::pick::Pick;

@@ -1,7 +1,7 @@
 //! The table of supported formats.
 
+use spile_core::Registry;
 use spile_core::format::FormatInfo;
-use spile_core::registry::Registry;
 
 /// All formats of `registry`.
 pub fn formats(registry: &Registry) -> Vec<&'static FormatInfo> {

@@ -3,13 +3,8 @@
 use rayon::prelude::*;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
 use spile_core::format::Object;
-use spile_core::layout::ArrayDesc;
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::tree::Node;
+use spile_core::{Array, ArrayDesc, Axes, Dataset, Error, Node, Result, Selection};
 
 use crate::json::hex;
 use crate::pick::Pick;

@@ -10,13 +10,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::Result;
 use spile_core::format::LossKind;
-use spile_core::layout::Coord;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, NodeId, Value};
+use spile_core::{Attrs, Coord, DType, Dataset, NodeId, Order, Result, Shape, Value};
 use spile_interchange::dimensions::Dimensions;
 use spile_interchange::flat::{Flat, flat_losses};
 

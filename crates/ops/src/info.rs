@@ -1,10 +1,7 @@
 //! Summary of a file. Reads no array values.
 
 use serde::Serialize;
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::frames::FrameAxis;
-use spile_core::report::Finding;
+use spile_core::{Dataset, Finding, FrameAxis, Result};
 
 use crate::json::{Pairs, Real};
 

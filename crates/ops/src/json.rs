@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Error;
-use spile_core::tree::{Attrs, Value};
+use spile_core::{Attrs, DType, Error, Kind, Value, convert};
 
 /// A number that may be NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,14 +142,6 @@ pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
         }
         Kind::Text => write_string(&convert::text_of(element), out),
         Kind::Opaque => write_string(&hex(element), out),
-    }
-}
-
-/// Appends one number.
-pub fn write_real(value: f64, out: &mut String) {
-    match name(value) {
-        Some(word) => write_string(word, out),
-        None => convert::write_f64(value, out),
     }
 }
 

@@ -25,13 +25,12 @@
 //! | `json` | attributes, errors and elements as JSON |
 //!
 //! ```
-//! use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, select::Selection,
-//!                  shape::*, source::Source, tree::*};
+//! use spile_core::{ArrayDesc, DType, Dataset, Layout, Limits, Order, Selection, Shape, Source, Tree};
 //!
 //! let limits = Limits::default();
 //! let layout = Layout::Inline([1, 2, 3, 4].into(), Order::F);
 //! let desc = ArrayDesc::new(DType::U8, Shape::new([2, 2]), layout);
-//! let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc)?;
+//! let array = Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc)?;
 //!
 //! let mut text = Vec::new();
 //! spile_ops::cat::text(&array, &Selection::all(), spile_ops::cat::Values::Mapped, &mut text)?;

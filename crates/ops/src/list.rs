@@ -1,9 +1,7 @@
 //! The objects of a file.
 
 use serde::Serialize;
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord, Linear};
-use spile_core::tree::{Node, Tree};
+use spile_core::{ArrayDesc, Coord, Linear, Node, Result, Tree};
 
 use crate::json::{Pairs, Real};
 use crate::pick::Pick;

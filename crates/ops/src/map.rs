@@ -1,8 +1,7 @@
 //! The byte map of a file, including unassigned bytes.
 
 use serde::Serialize;
-use spile_core::Dataset;
-use spile_core::error::Result;
+use spile_core::{Dataset, Result};
 
 /// A byte range with a meaning, or an unassigned one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

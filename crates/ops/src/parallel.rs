@@ -11,12 +11,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use spile_core::Dataset;
-use spile_core::error::{Error, ErrorKind, Hint, Result};
 use spile_core::format::{
-    Format, RegionFile, Regions, WriteOptions, Writer, ensure_replaceable, writer_of,
+    RegionFile, Regions, WriteOptions, Writer, ensure_replaceable, writer_of,
 };
-use spile_core::sink::{FolderSink, Overwrite, Sink};
+use spile_core::sink::FolderSink;
+use spile_core::{Dataset, Error, ErrorKind, Format, Hint, Overwrite, Result, Sink};
 
 /// File in the incomplete folder that identifies the conversion.
 const IDENTITY: &str = ".conversion.json";
@@ -157,7 +156,6 @@ mod tests {
         Abilities, FolderWriter, FormatInfo, Grade, Head, Loss, OpenOptions, Parsed, Score,
     };
     use spile_core::source::Source;
-    use spile_core::tree::Tree;
 
     use super::*;
 
@@ -226,8 +224,7 @@ mod tests {
     }
 
     fn job(path: &Path, overwrite: Overwrite) -> Parallel {
-        let content =
-            Dataset::new(Source::memory([]), Tree::new(&spile_core::limits::Limits::default()));
+        let content = Dataset::of_bytes(Source::memory([]), &spile_core::limits::Limits::default());
         Parallel::new(&Three, &content, path, &WriteOptions::default(), overwrite).unwrap()
     }
 

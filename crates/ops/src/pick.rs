@@ -3,11 +3,7 @@
 use std::collections::BTreeSet;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use spile_core::error::{Error, Hint, Result};
-use spile_core::layout::ArrayDesc;
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::Shape;
-use spile_core::tree::{Node, NodeId, Tree};
+use spile_core::{ArrayDesc, Error, Hint, Node, NodeId, Result, Selection, Shape, Slice, Tree};
 
 /// A selection of objects, frames and parts of dimensions; the default selects everything.
 #[derive(Clone, Debug, Default)]

@@ -1,13 +1,9 @@
 //! Statistics of arrays, over physical values.
 
 use serde::Serialize;
-use spile_core::Dataset;
-use spile_core::dtype::Kind;
-use spile_core::error::{Error, Result};
-use spile_core::layout::ArrayDesc;
-use spile_core::read::{Array, Selected};
+use spile_core::read::Selected;
 use spile_core::reduce::{self, Bins, ExactRange, Stats};
-use spile_core::tree::Node;
+use spile_core::{Array, ArrayDesc, Dataset, Error, Kind, Node, Result};
 
 use crate::json::Real;
 use crate::pick::Pick;

@@ -3,15 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Hint, Result};
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::read::Axes;
-use spile_core::select::{Selection, Span};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{NodeId, ROOT, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::select::Span;
+use spile_core::{
+    ArrayDesc, Axes, ByteOrder, Coord, Dataset, Error, Extents, FrameAxis, FrameCell, FrameTable,
+    Hint, Layout, NodeId, Order, ROOT, Result, Selection, Shape, Tree,
+};
 
 use crate::pick::Pick;
 
@@ -56,7 +52,7 @@ pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
     }
     // References may be to later arrays, so they are mapped last.
     for id in wanted.iter().map(|id| ids[id]) {
-        if let Some(desc) = &mut tree.node_mut(id).array {
+        if let Some(desc) = tree.array_mut(id) {
             renumber(desc, &ids, frames.as_ref());
         }
         fit(&mut tree, id);
@@ -79,7 +75,7 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
     };
     let spans = selection.resolve(&array.shape)?;
     let mut part = array.clone();
-    part.shape = Shape::new(spans.iter().map(|span| span.count).collect::<Vec<_>>());
+    part.shape = part_shape(&spans);
     for (coord, span) in part.coords.iter_mut().zip(&spans) {
         if let Coord::Uniform { start, step } = coord {
             *start += span.start as f64 * *step;
@@ -87,9 +83,14 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
         }
     }
     if let Some(of) = real.layout.frames() {
-        let (of, desc) = (of.clone(), real.clone());
-        let table = SlicedCells { of, desc, dataset: whole.clone(), selection };
-        part.layout = Layout::PerFrame(Arc::new(table));
+        let (whole, desc) = (whole.clone(), real.clone());
+        part.layout = Layout::changed_frames(of, move |FrameCell { shape, layout: stored }| {
+            let desc = ArrayDesc { shape, layout: stored, ..desc.clone() };
+            // Encoded frames are read when they are looked up.
+            let layout = layout(&whole, &desc, &selection, &mut |_| Ok(()))?;
+            let shape = part_shape(&selection.resolve(&desc.shape)?);
+            Ok(Some(FrameCell { shape, layout }))
+        });
         return Ok(part);
     }
     if array.ragged().is_some() {
@@ -109,6 +110,11 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
     Ok(part)
 }
 
+/// The shape of the part of an array in these spans.
+fn part_shape(spans: &[Span]) -> Shape {
+    Shape::new(spans.iter().map(|span| span.count).collect::<Vec<_>>())
+}
+
 /// The layout of the selected part of an array: byte ranges if they need less memory than the values,
 /// otherwise the values. `take` is called with the memory that it needs.
 fn layout(
@@ -118,8 +124,7 @@ fn layout(
     take: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Layout> {
     let spans = selection.resolve(&array.shape)?;
-    let count = spans.iter().map(|span| span.count).collect::<Vec<_>>();
-    let bytes = Shape::new(count).bytes(array.dtype.size())?;
+    let bytes = part_shape(&spans).bytes(array.dtype.size())?;
     if let Some(runs) = Runs::of(array, &spans).filter(|runs| runs.cost() < bytes) {
         take(runs.cost())?;
         return runs.layout();
@@ -191,16 +196,16 @@ impl<'a> Runs<'a> {
 
 /// Removes coordinates whose length differs from that of the dimension.
 fn fit(tree: &mut Tree, id: NodeId) {
-    let Some(array) = &tree.node(id).array else { return };
+    let Some(array) = tree.array(id) else { return };
     let fits = |(coord, len): (&Coord, &u64)| match coord {
-        Coord::Node(points) => tree.node(*points).array.as_ref().is_some_and(|points| {
+        Coord::Node(points) => tree.array(*points).is_some_and(|points| {
             // Coordinates with more than one dimension are checked where they are used.
             points.shape.rank() != 1 || points.shape.lengths() == [*len]
         }),
         _ => true,
     };
     let fits: Vec<bool> = array.coords.iter().zip(array.shape.lengths()).map(fits).collect();
-    if let Some(array) = &mut tree.node_mut(id).array {
+    if let Some(array) = tree.array_mut(id) {
         for (coord, _) in array.coords.iter_mut().zip(fits).filter(|(_, fits)| !fits) {
             *coord = Coord::None;
         }
@@ -227,38 +232,6 @@ fn renumber(desc: &mut ArrayDesc, ids: &HashMap<NodeId, NodeId>, frames: Option<
             desc.layout = Layout::PerFrame(Arc::new(SomeCells { of, frames }));
         }
         _ => {}
-    }
-}
-
-/// Parts of the frames of an array; encoded frames are read when they are looked up.
-struct SlicedCells {
-    of: Arc<dyn FrameTable>,
-    desc: ArrayDesc,
-    dataset: Dataset,
-    selection: Selection,
-}
-
-impl FrameTable for SlicedCells {
-    fn len(&self) -> u64 {
-        self.of.len()
-    }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        self.of.cell(frame)?.map(|cell| self.sliced(cell)).transpose()
-    }
-
-    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        self.of.effective_cell(frame)?.map(|cell| self.sliced(cell)).transpose()
-    }
-}
-
-impl SlicedCells {
-    fn sliced(&self, cell: FrameCell) -> Result<FrameCell> {
-        let spans = self.selection.resolve(&cell.shape)?;
-        let shape = Shape::new(spans.iter().map(|span| span.count).collect::<Vec<_>>());
-        let desc = ArrayDesc { shape: cell.shape, layout: cell.layout, ..self.desc.clone() };
-        let layout = layout(&self.dataset, &desc, &self.selection, &mut |_| Ok(()))?;
-        Ok(FrameCell { shape, layout })
     }
 }
 

@@ -1,9 +1,7 @@
 //! Following a file that grows: what a new frame contains.
 
 use serde::Serialize;
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::frames::FrameAxis;
+use spile_core::{Dataset, Error, FrameAxis, Result};
 
 use crate::info::Moment;
 

@@ -1,10 +1,8 @@
 //! One pass over the lines in bounded memory.
 
-use spile_core::error::{Error, Result};
 use spile_core::format::Score;
-use spile_core::limits::Limits;
-use spile_core::source::Source;
 use spile_core::text_records::{Records, Rows, each_record, line_end, parse_float};
+use spile_core::{Error, Limits, Result, Source};
 
 use crate::semantics::Spacing;
 

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::layout::{ArrayDesc, COLUMN, Codec, Coord, Extents, Layout};
-use spile_core::report::Report;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
+use spile_core::format::{Native, Object, Region, RegionKind};
+use spile_core::layout::COLUMN;
 use spile_core::text_records::{Records, Rows, line_end};
-use spile_core::tree::{Attrs, ROOT, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Codec, Coord, DType, Dataset, Error, Extents, Layout, OpenOptions, Order,
+    Parsed, ROOT, Report, Result, Role, Semantics, Shape, Source, Tree, Value,
+};
 
 use crate::read::{self, Line, Table};
 use crate::semantics::{self, Name};
@@ -126,7 +122,6 @@ impl Native for Table {
     }
 
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        let array = describe(self, &[]);
-        each(Object { path: "data".into(), id: None, frame: None, kind: "text".into(), array })
+        each(Object::new("data", "text", describe(self, &[])))
     }
 }

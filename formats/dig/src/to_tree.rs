@@ -1,13 +1,10 @@
 //! Header and samples as a recording.
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
-use spile_core::recording::{self, Record, Recording, region, samples};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::format::{Region, RegionKind};
+use spile_core::recording::{self, Record, Recording, samples};
+use spile_core::{
+    Attrs, ByteOrder, DType, Error, Kind, OpenOptions, Parsed, Report, Result, Source, Value,
+};
 
 use crate::wire::{Header, SAMPLES_OFFSET, TEXT_OFFSET};
 
@@ -57,8 +54,8 @@ pub(crate) fn open_as(
         report.note("dig-010", message).at(end);
     }
     let headers = vec![
-        region(0, 512, RegionKind::Unknown, "preamble", ""),
-        region(512, 512, RegionKind::Text, "text header", ""),
+        Region::new(0, 512, RegionKind::Unknown, "preamble", ""),
+        Region::new(512, 512, RegionKind::Text, "text header", ""),
     ];
     let summary = Attrs::from([
         ("system", Value::from(header.system.as_str())),
@@ -66,6 +63,6 @@ pub(crate) fn open_as(
         ("samples", header.count.into()),
         ("bits", u64::from(header.bits).into()),
     ]);
-    let file = Recording::new(source, vec![record], headers, &options.limits)?;
-    Ok(file.with_summary(summary).with_findings(report).parsed())
+    let records = vec![record];
+    Recording { records, headers, summary, report, ..Recording::default() }.parsed(source, options)
 }

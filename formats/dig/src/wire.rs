@@ -1,8 +1,7 @@
 //! On-disk structures: the text before the samples.
 
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
 use spile_core::wire::fetch;
+use spile_core::{Error, Result, Source};
 
 /// Byte offset of the text.
 pub(crate) const TEXT_OFFSET: u64 = 512;

@@ -28,8 +28,7 @@ use std::time::Instant;
 
 use memmap2::{Advice, MmapMut};
 use protocol::{Measurement, Result, random, serve};
-use spile_core::limits::Limits;
-use spile_core::sink::Overwrite;
+use spile_core::{Limits, Overwrite};
 use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Mode, Version, Writer};

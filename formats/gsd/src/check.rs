@@ -3,11 +3,9 @@
 
 use std::collections::HashMap;
 
-use spile_core::error::{Error, Hint, Result};
 use spile_core::format::Checker;
-use spile_core::limits::Limits;
-use spile_core::report::{Report, Severity};
-use spile_core::source::Source;
+use spile_core::report::Severity;
+use spile_core::{Error, Hint, Limits, Report, Result, Source};
 
 use crate::Gsd;
 use crate::index::Index;
@@ -20,12 +18,8 @@ const MAX_LISTED: u64 = 100;
 
 impl Checker for Gsd {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::from_source(source, limits) {
-            Ok(file) => check_file(&file, strict, &mut report)?,
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
+        let opened = File::from_source(source, limits);
+        Report::of(opened, |file, report| check_file(&file, strict, report))
     }
 }
 

@@ -5,18 +5,11 @@ mod losses;
 use std::io::Write as _;
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::Sink;
-use spile_core::tree::{Attrs, Node, NodeId};
+use spile_core::{
+    Array, ArrayDesc, Attrs, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Kind, Layout,
+    Node, NodeId, Order, Result, Shape, Sink, convert,
+};
 
 use crate::Gsd;
 use crate::names::Names;
@@ -131,7 +124,7 @@ impl<'a> Column<'a> {
         array: &Array,
     ) -> Result<()> {
         let (n, m) = self.size(array.shape())?;
-        let selected = array.select(&Selection::all(), Axes::Order(Order::C))?;
+        let selected = array.all_in(Order::C)?;
         out.chunk(frame, id, (self.kind, n, m), |sink| {
             let mut numbers = Vec::new();
             selected.stream(|_, bytes| {

@@ -13,9 +13,8 @@ mod pages;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use spile_core::error::{Error, Hint, Result, human_bytes};
-use spile_core::limits::Limits;
-use spile_core::source::Source;
+use spile_core::error::human_bytes;
+use spile_core::{Error, Hint, Limits, Result, Source};
 
 use crate::names::Names;
 use crate::wire::{Abi, Block, Entry, Form, Header};

@@ -55,9 +55,8 @@ pub use index::DataRange;
 pub use read::{Chunk, File};
 pub use write::{Commit, Mode, Version, Writer};
 
-use spile_core::error::Result;
-use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
-use spile_core::source::Source;
+use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};
+use spile_core::{Format, OpenOptions, Parsed, Result, Source};
 
 /// The format, for the registry.
 pub struct Gsd;

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::source::Source;
+use spile_core::{Error, Limits, Result, Source};
 
 use crate::wire::{Form, Header, SLOT};
 

@@ -5,11 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spile_core::error::{Error, Hint, Result};
 use spile_core::format::Concatenator;
-use spile_core::limits::Limits;
-use spile_core::sink::{Overwrite, Sink};
-use spile_core::source::Source;
+use spile_core::{Error, Hint, Limits, Overwrite, Result, Sink, Source};
 
 use crate::Gsd;
 use crate::names::Names;

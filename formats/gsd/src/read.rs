@@ -3,11 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
+use spile_core::{ArrayDesc, Error, Layout, Limits, Order, Result, Shape, Source};
 
 use crate::index::{DataRange, Index};
 use crate::wire::{Entry, Header, Type};
@@ -48,7 +44,7 @@ pub(crate) fn shape(entry: &Entry, columns: bool) -> Shape {
 }
 
 pub(crate) fn layout(data: DataRange) -> Layout {
-    Layout::Plain { extents: Extents::one(data.offset, data.len), order: Order::C }
+    Layout::contiguous(data.offset, data.len, Order::C)
 }
 
 /// An open file. Opening reads the header, the names and a few index entries, independent of their
@@ -196,9 +192,4 @@ impl File {
     pub fn each_chunk(&self, mut each: impl FnMut(Result<Chunk>) -> Result<()>) -> Result<()> {
         self.index.scan(0..self.index.count, |k, entry| each(self.chunk(k, entry)))
     }
-}
-
-/// The error is caused by the content of the file, not by the system or the caller.
-pub(crate) fn is_damage(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated | ErrorKind::Unsupported)
 }

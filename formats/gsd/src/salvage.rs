@@ -6,16 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use spile_core::error::{Error, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::Limits;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
+use spile_core::{Error, Limits, Result, Sink, Source};
 
 use crate::Gsd;
 use crate::index::Index;
 use crate::ops::{First, Part, hoomd_parts};
-use crate::read::{File, HOOMD, STEP, is_damage};
+use crate::read::{File, HOOMD, STEP};
 use crate::semantics::{Trajectory, has_fallback};
 use crate::wire::{Block, Entry, Form, HEADER, Header, SLOT};
 use crate::write::SequentialWriter;
@@ -68,8 +65,8 @@ impl Salvager for Gsd {
             match index.locate(k, &entry) {
                 Ok(_) if stray => strays += 1,
                 Ok(_) => frames.entry(entry.frame).or_default().push((k, entry)),
-                Err(error) if late && is_damage(&error) => strays += 1,
-                Err(error) if is_damage(&error) => {
+                Err(error) if late && error.is_about_content() => strays += 1,
+                Err(error) if error.is_about_content() => {
                     let what = format!("{} ({})", error.message(), error.code());
                     lost.entry(entry.frame).or_insert(what);
                     if entry.frame == 0 {
@@ -216,7 +213,7 @@ fn without_first_frame(
 fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<(Index, bool)> {
     let error = match Index::open(source, limits) {
         Ok(index) => return Ok((index, true)),
-        Err(error) if is_damage(&error) => error,
+        Err(error) if error.is_about_content() => error,
         Err(error) => return Err(error),
     };
     let header = Header::read(source)?;
@@ -292,7 +289,7 @@ fn find_names(source: &Source, header: &Header, limits: &Limits) -> Result<Optio
         let header = header.clone().with_blocks(header.index, Some(block));
         match crate::names::Names::read(source, &header, limits) {
             Ok(names) => Ok(names.len() > 0),
-            Err(error) if is_damage(&error) => Ok(false),
+            Err(error) if error.is_about_content() => Ok(false),
             Err(error) => Err(error),
         }
     };

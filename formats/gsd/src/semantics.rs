@@ -22,10 +22,8 @@ mod snapshot;
 mod validate;
 mod write;
 
-use spile_core::convert;
-use spile_core::error::Result;
-use spile_core::semantics::{Quantity, Role, Semantics};
-use spile_core::tree::{Attrs, NodeId};
+use spile_core::semantics::Quantity;
+use spile_core::{Attrs, NodeId, Result, Role, Semantics, convert};
 
 use crate::read::{Chunk, File, HOOMD};
 use crate::wire::Type;

@@ -4,18 +4,12 @@ mod survey;
 
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::format::{Native, Object, Region, RegionKind};
+use spile_core::{
+    ArrayDesc, Attrs, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Layout, Limits,
+    NodeId, OpenOptions, Order, Parsed, ROOT, Result, Role, Semantics, Shape, Source, Tree, Value,
+    convert,
+};
 
 use crate::read::{File, HOOMD, STEP, layout, shape};
 use crate::semantics::{BOX, Fallback, dims, fallback, field, meaning, read_box, summary};
@@ -140,7 +134,7 @@ fn summary_of(file: &File, survey: &Survey) -> Attrs {
 
 /// Sets the meaning of all arrays of a HOOMD file.
 fn add_meanings(tree: &mut Tree) -> Result<()> {
-    let positions = tree.at(POSITIONS).filter(|id| tree.node(*id).array.is_some());
+    let positions = tree.at(POSITIONS).filter(|id| tree.array(*id).is_some());
     let meanings = tree.arrays().filter_map(|(id, node, _)| {
         let meaning = meaning(node.id.as_deref().unwrap_or(&node.path), positions);
         (meaning != Semantics::default()).then_some((id, meaning))
@@ -149,7 +143,7 @@ fn add_meanings(tree: &mut Tree) -> Result<()> {
     for (id, meaning) in meanings {
         let text = meaning.point_set.as_ref().map_or(0, String::len);
         tree.charge((size_of::<Semantics>() + text) as u64, "the meaning of arrays")?;
-        if let Some(array) = &mut tree.node_mut(id).array {
+        if let Some(array) = tree.array_mut(id) {
             *array.semantics_mut() = meaning;
         }
     }

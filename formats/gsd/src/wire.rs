@@ -4,7 +4,7 @@
 mod entry;
 mod header;
 
-use spile_core::dtype::DType;
+use spile_core::DType;
 
 pub use entry::Entry;
 pub(crate) use entry::inline_name;

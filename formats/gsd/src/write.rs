@@ -13,9 +13,7 @@ mod sequential;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spile_core::error::{Error, Hint, Result};
-use spile_core::limits::Limits;
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::{Error, Hint, Limits, Overwrite, Result, Sink};
 
 use crate::names::Names;
 use crate::read::{Chunk, File};
@@ -28,9 +26,6 @@ const BUFFER: usize = 1 << 20;
 
 /// Default of [`Writer::set_pending_limit`].
 const PENDING_LIMIT: usize = 1 << 14;
-
-/// Bytes of an index that are copied at once when it is moved.
-const COPY: u64 = 256 << 10;
 
 /// The version of a new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

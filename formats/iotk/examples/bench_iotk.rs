@@ -29,11 +29,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use protocol::{Buffer, Measurement, Result, serve};
-use spile_core::layout::Layout;
-use spile_core::limits::Limits;
-use spile_core::sink::{Overwrite, Sink};
-use spile_core::source::Source;
-use spile_core::tree::Attrs;
+use spile_core::{Attrs, Layout, Limits, Overwrite, Sink, Source};
 use spile_iotk::wire::Tag;
 use spile_iotk::{Cursor, File, Form, Index, Style, Target, Writer, convert};
 

@@ -1,10 +1,7 @@
 //! Conversion between element types: kinds on reading; on writing, types that Fortran does not have.
 
 use spile_core::convert::{from_f64, part, recode_integers, to_f64};
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::layout::Linear;
-use spile_core::wire::ByteOrder;
+use spile_core::{ByteOrder, DType, Error, Kind, Linear, Result};
 
 /// Converts little-endian elements of one type to another.
 pub(crate) struct Cast {

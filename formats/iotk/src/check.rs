@@ -1,11 +1,8 @@
 //! Rules, each with a code. Codes up to iotk-029 are errors while reading; codes from iotk-030 on are
 //! findings about files that can be read.
 
-use spile_core::error::{Error, Result};
 use spile_core::format::Checker;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::{Error, Limits, Report, Result, Source};
 
 use crate::Iotk;
 use crate::element_data::ElementData;
@@ -23,12 +20,8 @@ const TAG: usize = 65_535;
 
 impl Checker for Iotk {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::from_source(source.clone(), limits) {
-            Ok(file) => check_file(&file, strict, &mut report)?,
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
+        let opened = File::from_source(source.clone(), limits);
+        Report::of(opened, |file, report| check_file(&file, strict, report))
     }
 }
 
@@ -99,9 +92,8 @@ fn parse(file: &File, id: usize, known: &ElementData) -> Result<()> {
     match Scalar::of(dtype).filter(|_| element.tag.get_raw("fmt").is_none()) {
         Some((scalar, _)) => {
             let total = known.array.shape.bytes(dtype.size()).map_err(in_element)?;
-            let (source, limits) = (file.source(), file.limits());
             let mut each = |_: &[u8]| Ok(());
-            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(in_element)
+            stream_numbers(file.bytes(), data, scalar, total, &mut each).map_err(in_element)
         }
         None => file.array(id).map(drop),
     }

@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Codec, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, ByteOrder, Codec, DType, Dataset, Error, ErrorKind, Extents, Layout, Order, Report,
+    Result, Shape,
+};
 
 use crate::event::{Data, Form};
 use crate::scalar::Scalar;
@@ -54,18 +50,17 @@ impl ElementData {
     }
 }
 
-/// Describes the data of the element that begins with `tag`.
+/// Describes the data, in the file of `bytes`, of the element that begins with `tag`.
 pub(crate) fn describe_data(
     tag: &Tag,
     kind: Option<Type>,
     data: &Data,
     form: Form,
-    source: &Source,
-    limits: &Limits,
+    bytes: &Dataset,
 ) -> Result<ElementData> {
     let described = match form {
         Form::Binary(framing) => binary(tag, kind, data, framing.order),
-        Form::Text => text(tag, kind, data, source, limits),
+        Form::Text => text(tag, kind, data, bytes),
     };
     match described {
         // Data that do not match the tag are bytes.
@@ -163,21 +158,15 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
 }
 
 /// Numbers or strings as text, which is parsed on reading.
-fn text(
-    tag: &Tag,
-    kind: Option<Type>,
-    data: &Data,
-    source: &Source,
-    limits: &Limits,
-) -> Result<ElementData> {
+fn text(tag: &Tag, kind: Option<Type>, data: &Data, bytes: &Dataset) -> Result<ElementData> {
     let extents = &data.extents;
     let formatted = tag.get_raw("fmt").is_some();
     let plain = data.literal || formatted;
     let load = || -> Result<Vec<u8>> {
-        limits.allow(data.extents.len(), "the text of an element")?;
+        bytes.limits().allow(data.extents.len(), "the text of an element")?;
         let mut text = Vec::new();
         for part in data.extents.parts() {
-            text.extend_from_slice(&source.read_vec(part.offset, part.len)?);
+            text.extend_from_slice(&bytes.source().read_vec(part.offset, part.len)?);
         }
         Ok(text)
     };
@@ -188,7 +177,7 @@ fn text(
     };
     let number = kind.filter(|kind| *kind != Type::Character);
     let Some(number) = number else {
-        if kind.is_none() && data.extents.len() > limits.memory {
+        if kind.is_none() && data.extents.len() > bytes.limits().memory {
             return Ok(ElementData::new(None, stored_bytes(extents)));
         }
         let declared = kind.map_or(Ok(None), |_| declared_shape(tag))?;
@@ -210,9 +199,7 @@ fn text(
     // Text without a kind is read as the kind that it gets in a binary file.
     let dtype = match (given, number) {
         (Some(dtype), _) => Some(dtype),
-        (None, Type::Integer) => {
-            number.dtype(integer_kind(source, data, limits)?, ByteOrder::Little)
-        }
+        (None, Type::Integer) => number.dtype(integer_kind(bytes, data)?, ByteOrder::Little),
         (None, Type::Logical) => number.dtype(4, ByteOrder::Little),
         (None, _) => number.dtype(8, ByteOrder::Little),
     };

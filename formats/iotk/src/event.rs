@@ -3,11 +3,7 @@
 pub(crate) mod binary;
 pub(crate) mod text;
 
-use spile_core::error::{Error, Result};
-use spile_core::layout::Extents;
-use spile_core::limits::Limits;
-use spile_core::source::Source;
-use spile_core::wire::ByteOrder;
+use spile_core::{ByteOrder, Error, Extents, Limits, Result, Source};
 
 use self::binary::BinaryEvents;
 use self::text::{BYTE_ORDER_MARK, TextEvents};

@@ -4,15 +4,11 @@ use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
 use spile_core::format::{Capabilities, FormatWriter, Loss, LossKind, WriteOptions};
-use spile_core::layout::{ArrayDesc, Extents, Layout};
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::Sink;
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Attrs, ByteOrder, DType, Dataset, Error, Extents, Kind, Layout, Node, NodeId, Order,
+    ROOT, Result, Shape, Sink, Tree, Value,
+};
 use spile_interchange::losses::compare;
 
 use crate::Iotk;
@@ -125,7 +121,7 @@ impl<'a> Plan<'a> {
     fn of(tree: &'a Tree, wanted: &[bool]) -> Self {
         let mut plan = Self { tree, written: vec![true; tree.len() + 1], qe_syntax: false };
         for (id, node) in tree.iter() {
-            let below_array = tree.node(node.parent).array.is_some();
+            let below_array = tree.array(node.parent).is_some();
             let written = plan.written[node.parent.index()] && !below_array && wanted[id.index()];
             plan.written[id.index()] = written;
             let shaped = node.array.as_ref().is_some_and(|array| array.shape.rank() != 1);

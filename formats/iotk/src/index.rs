@@ -6,10 +6,7 @@ mod cursor;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use spile_core::error::Result;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::{Limits, Report, Result, Source};
 
 use crate::event::{Data, Events, Form};
 use crate::wire::{Control, Tag, Type};

@@ -65,9 +65,8 @@ pub use read::File;
 pub use scalar::Style;
 pub use write::{Target, Writer};
 
-use spile_core::error::Result;
-use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
-use spile_core::source::Source;
+use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};
+use spile_core::{Format, OpenOptions, Parsed, Result, Source};
 
 /// The IOTK format.
 pub struct Iotk;

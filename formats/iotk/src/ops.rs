@@ -6,15 +6,8 @@
 
 use std::io::Write;
 
-use spile_core::Dataset;
 use spile_core::decimal::Wide;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{DType, Dataset, Error, Kind, Limits, Result, Source};
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Data, Event, Events, Form, Item, declared_qe_syntax};
@@ -44,17 +37,15 @@ pub fn convert<W: Write>(
 ) -> Result<Converted> {
     let form = Form::detect(source)?;
     let mut converter = Converter {
-        source,
+        bytes: Dataset::of_bytes(source.clone(), limits),
         form,
         target,
         style,
-        limits,
         writer: Writer::new(out, target, style)?,
         open: Vec::new(),
         qe_syntax: None,
         started: false,
         result: Converted::default(),
-        data: Dataset::new(source.clone(), Tree::new(limits)),
     };
     let mut events = Events::new(source, form, limits);
     let mut next = events.next()?;
@@ -74,23 +65,21 @@ pub fn convert<W: Write>(
     Ok(converter.result)
 }
 
-struct Converter<'a, W: Write> {
-    source: &'a Source,
+struct Converter<W: Write> {
+    /// The bytes of the source, without a tree.
+    bytes: Dataset,
     form: Form,
     target: Target,
     style: Style,
-    limits: &'a Limits,
     writer: Writer<W>,
     open: Vec<Vec<u8>>,
     qe_syntax: Option<bool>,
     /// The head is written.
     started: bool,
     result: Converted,
-    /// The bytes of the source, without a tree.
-    data: Dataset,
 }
 
-impl<W: Write> Converter<'_, W> {
+impl<W: Write> Converter<W> {
     fn library(&self) -> bool {
         self.style == Style::Library
     }
@@ -123,8 +112,9 @@ impl<W: Write> Converter<'_, W> {
             Event::Tag(Control::Begin, tag) => {
                 self.start()?;
                 self.result.elements += 1;
-                if self.open.len() as u64 >= u64::from(self.limits.depth) {
-                    let message = format!("tags nested deeper than {}", self.limits.depth);
+                let depth = self.bytes.limits().depth;
+                if self.open.len() as u64 >= u64::from(depth) {
+                    let message = format!("tags nested deeper than {depth}");
                     return Err(Error::limit(message));
                 }
                 self.open.push(tag.name().to_vec());
@@ -189,7 +179,7 @@ impl<W: Write> Converter<'_, W> {
     /// Writes a begin tag and the data after it.
     fn element(&mut self, tag: &Tag, kind: Type, data: &Data, item: &Item) -> Result<()> {
         let in_element = |e: Error| e.in_object(format!("element {}", tag.name_lossy()));
-        let known = describe_data(tag, Some(kind), data, self.form, self.source, self.limits);
+        let known = describe_data(tag, Some(kind), data, self.form, &self.bytes);
         let known = known.and_then(ElementData::checked).map_err(in_element)?;
         if let Some(("iotk-035", message)) = &known.warning {
             self.result.lost.push(format!("element {}: {message}", tag.name_lossy()));
@@ -217,7 +207,7 @@ impl<W: Write> Converter<'_, W> {
     }
 
     fn write_array(&mut self, known: &ElementData) -> Result<()> {
-        let array = self.data.open_array(&known.array)?;
+        let array = self.bytes.open_array(&known.array)?;
         self.writer.array(&array, 1)
     }
 
@@ -248,7 +238,7 @@ impl<W: Write> Converter<'_, W> {
             }
         }
         self.begin(&new, place)?;
-        let array = self.data.open_array(&known.array)?;
+        let array = self.bytes.open_array(&known.array)?;
         if plain {
             return self.writer.fields(&array, columns);
         }
@@ -258,15 +248,9 @@ impl<W: Write> Converter<'_, W> {
     /// Copies a record unchanged.
     fn copy(&mut self, data: &Data) -> Result<()> {
         self.writer.begin_data(data.extents.len())?;
-        let mut buffer = vec![0; 64 << 10];
         for part in data.extents.parts() {
-            let (mut at, end) = (part.offset, part.offset + part.len);
-            while at < end {
-                let piece = &mut buffer[..(end - at).min(64 << 10) as usize];
-                self.source.read_exact_at(at, piece)?;
-                self.writer.data_bytes(DType::U8, piece)?;
-                at += piece.len() as u64;
-            }
+            let write = |bytes: &[u8]| self.writer.data_bytes(DType::U8, bytes);
+            self.bytes.source().for_each_block(part.offset, part.len, write)?;
         }
         self.writer.end_data()
     }
@@ -311,9 +295,8 @@ impl<W: Write> Converter<'_, W> {
         };
         let total = known.array.shape.bytes(dtype.size())?;
         self.writer.begin_data(total)?;
-        let (source, limits, writer) = (self.source, self.limits, &mut self.writer);
-        let mut each = |bytes: &[u8]| writer.data_bytes(dtype, bytes);
-        stream_numbers(source, data, scalar, total, limits, &mut each)?;
+        let mut each = |bytes: &[u8]| self.writer.data_bytes(dtype, bytes);
+        stream_numbers(&self.bytes, data, scalar, total, &mut each)?;
         self.writer.end_data()
     }
 
@@ -321,12 +304,12 @@ impl<W: Write> Converter<'_, W> {
     /// needs it.
     fn kind_for(&self, kind: Type, data: &Data) -> Result<u64> {
         match kind {
-            Type::Integer => return integer_kind(self.source, data, self.limits),
+            Type::Integer => return integer_kind(&self.bytes, data),
             Type::Logical | Type::Character => return Ok(4),
             Type::Real | Type::Complex => {}
         }
         let mut fits = true;
-        stream_tokens(self.source, data, self.limits, &mut |text| {
+        stream_tokens(&self.bytes, data, &mut |text| {
             fits = fits && tokens(text).all(|(_, token)| fits_double(token));
             Ok(())
         })?;
@@ -342,11 +325,11 @@ impl<W: Write> Converter<'_, W> {
             return Ok(());
         }
         // The length without escapes is known only after decoding.
-        self.limits.allow(data.extents.len(), "text in an element without a type")?;
+        self.bytes.limits().allow(data.extents.len(), "text in an element without a type")?;
         let none = Tag::default();
-        let known = describe_data(&none, None, data, self.form, self.source, self.limits)?;
-        let array = self.data.open_array(&known.array)?;
-        let text = array.read_bytes(&Selection::all(), Axes::Stored)?;
+        let known = describe_data(&none, None, data, self.form, &self.bytes)?;
+        let array = self.bytes.open_array(&known.array)?;
+        let text = array.bytes()?;
         let blank = text.trim_ascii().is_empty();
         if blank && self.target == Target::Text {
             self.result.lost.push(format!("blanks at byte {}", data.offset()));

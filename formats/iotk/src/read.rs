@@ -4,12 +4,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Array, Dataset, Error, Limits, Result, Source};
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
@@ -40,19 +35,19 @@ impl File {
         if let Form::Binary(framing) = form
             && !has_tags(&source, framing, limits)?
         {
-            return Self::raw(source, framing, limits);
+            return Self::from_records(source, framing, limits);
         }
         let index = Index::build(&source, form, limits)?;
         let empty = index.elements().is_empty() && index.head_tags().is_empty();
         if empty && form == Form::Text {
             return Err(Error::not_this_format("iotk-001", "expected a tag, found none").at(0));
         }
-        let bytes = Dataset::new(source, Tree::new(limits));
+        let bytes = Dataset::of_bytes(source, limits);
         Ok(Self { bytes, form, index, raw: Vec::new() })
     }
 
     /// Opens a Fortran file without tags: every record is an array of bytes.
-    fn raw(source: Source, framing: Framing, limits: &Limits) -> Result<Self> {
+    fn from_records(source: Source, framing: Framing, limits: &Limits) -> Result<Self> {
         let mut raw = Vec::new();
         let mut records = Records::new(source.clone(), framing, limits);
         while let Some(record) = records.next()? {
@@ -61,8 +56,13 @@ impl File {
                 .map_err(|e| e.at(record.offset))?;
             raw.push(record);
         }
-        let bytes = Dataset::new(source, Tree::new(limits));
+        let bytes = Dataset::of_bytes(source, limits);
         Ok(Self { bytes, form: Form::Binary(framing), index: Index::default(), raw })
+    }
+
+    /// The bytes and the limits, without a tree.
+    pub(crate) fn bytes(&self) -> &Dataset {
+        &self.bytes
     }
 
     /// The bytes of the file.
@@ -104,7 +104,7 @@ impl File {
     pub fn data(&self, element: usize) -> Result<Option<ElementData>> {
         let known = &self.index.elements()[element];
         let Some(data) = known.data.first() else { return Ok(None) };
-        describe_data(&known.tag, known.kind, data, self.form, self.source(), self.limits())
+        describe_data(&known.tag, known.kind, data, self.form, &self.bytes)
             .map(Some)
             .map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
     }

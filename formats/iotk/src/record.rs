@@ -10,11 +10,9 @@ mod writer;
 
 use std::borrow::Cow;
 
-use spile_core::error::{Error, Result, human_bytes};
-use spile_core::layout::{Extent, Extents};
-use spile_core::limits::Limits;
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::error::human_bytes;
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, Error, Extent, Extents, Limits, Result, Source, Wire};
 
 pub use writer::RecordWriter;
 

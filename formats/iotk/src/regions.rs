@@ -1,6 +1,6 @@
 //! The byte ranges of a file and their kinds.
 
-use spile_core::error::Result;
+use spile_core::Result;
 use spile_core::format::{Region, RegionKind};
 
 use crate::event::text::BYTE_ORDER_MARK;

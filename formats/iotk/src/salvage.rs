@@ -5,13 +5,8 @@ mod resync;
 
 use std::io::Write as _;
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::Limits;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Dataset, Error, Limits, Result, Sink, Source};
 
 use self::resync::{Survey, survey};
 use crate::Iotk;
@@ -31,7 +26,7 @@ impl Salvager for Iotk {
             let nothing = || Error::malformed("iotk-019", "no element can be recovered").at(0);
             return Err(error.unwrap_or_else(nothing));
         }
-        let bytes = Dataset::new(source.clone(), Tree::new(limits));
+        let bytes = Dataset::of_bytes(source.clone(), limits);
         let mut saved = Salvage::default();
         let mut holes: Vec<Hole> = Vec::new();
         for gap in gaps {
@@ -53,7 +48,7 @@ impl Salvager for Iotk {
                 continue;
             }
             let Some(data) = element.data.first() else { continue };
-            let readable = describe_data(&element.tag, element.kind, data, form, source, limits)
+            let readable = describe_data(&element.tag, element.kind, data, form, &bytes)
                 .and_then(ElementData::checked)
                 .and_then(|known| bytes.open_array(&known.array).map(drop));
             match readable {

@@ -7,7 +7,7 @@
 use std::str::FromStr;
 
 use spile_core::decimal::{Value, Wide};
-use spile_core::dtype::{DType, Kind};
+use spile_core::{DType, Kind};
 
 use crate::wire::parse_logical;
 

@@ -7,13 +7,11 @@ pub(crate) mod qe_save;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout};
-use spile_core::metadata;
-use spile_core::semantics::{Centring, Quantity, Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::semantics::{Centring, Quantity};
+use spile_core::{
+    ArrayDesc, Attrs, Codec, Coord, DType, Extent, Extents, Kind, Layout, NodeId, Order, Result,
+    Role, Semantics, Shape, Tree, Value, metadata,
+};
 
 use crate::index::Index;
 use crate::read::File;
@@ -46,7 +44,7 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
             assemble_named(tree, group, "wavefunctions", "evc", &dims)?;
         } else if name.ends_with("G-VECTORS") || name.ends_with("GK-VECTORS") {
             let flat = ["g", "GRID"].iter().find_map(|name| tree.child(group, name));
-            let count = flat.and_then(|id| tree.node(id).array.as_ref()?.shape.count());
+            let count = flat.and_then(|id| tree.array(id)?.shape.count());
             if let (Some(flat), Some(count)) = (flat, count.filter(|n| n.is_multiple_of(3))) {
                 let dims = [("component", 3), ("G-vector", count / 3)];
                 assemble(tree, group, "vectors", &[flat], &dims, Order::F)?;
@@ -85,7 +83,7 @@ fn place_densities(tree: &mut Tree) {
         .map(|(id, ..)| id)
         .collect();
     for id in densities {
-        if let Some(desc) = &mut tree.node_mut(id).array {
+        if let Some(desc) = tree.array_mut(id) {
             desc.semantics_mut().mesh = Some(cell);
         }
     }
@@ -97,7 +95,7 @@ fn add_density(tree: &mut Tree, group: NodeId, [n1, n2, n3]: [u64; 3]) -> Result
     let dims = [("a1", n1), ("a2", n2), ("a3", n3)];
     let Some(density) = assemble_named(tree, group, "density", "z", &dims)? else { return Ok(()) };
     tree.push_attr(density, "units", "e/Bohr^3")?;
-    if let Some(desc) = &mut tree.node_mut(density).array {
+    if let Some(desc) = tree.array_mut(density) {
         let step = |n: &u64| Coord::Uniform { start: 0.0, step: 1.0 / *n as f64 };
         desc.coords = desc.shape.lengths().iter().map(step).collect();
         desc.semantics_mut().role = Role::Field;
@@ -117,7 +115,7 @@ fn add_cell(tree: &mut Tree, group: NodeId) -> Result<()> {
     if let Some(units) = declared_units(tree, group, "UNITS_FOR_DIRECT_LATTICE_VECTORS") {
         tree.push_attr(cell, "units", units)?;
     }
-    if let Some(desc) = &mut tree.node_mut(cell).array {
+    if let Some(desc) = tree.array_mut(cell) {
         desc.semantics_mut().role = Role::Cell;
     }
     Ok(())
@@ -154,8 +152,7 @@ fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
     let mut meaning = Semantics::role(Role::Points);
     meaning.point_set = Some(ATOMS.into());
     meaning.quantity = Some(Quantity::Position);
-    let layout = Layout::Inline(positions.into(), Order::C);
-    let mut desc = ArrayDesc::new(DType::F64, Shape::new([atoms, 3]), layout);
+    let mut desc = ArrayDesc::inline(DType::F64, Shape::new([atoms, 3]), positions);
     desc.dims[1] = "component".into();
     let positions = add(tree, "positions", desc, meaning.clone())?;
     if let Some(units) = declared_units(tree, group, "UNITS_FOR_ATOMIC_POSITIONS") {
@@ -173,9 +170,8 @@ fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
     if names.len() as u64 != atoms * u64::from(len) {
         return Ok(());
     }
-    let layout = Layout::Inline(names.into(), Order::C);
     (meaning.mesh, meaning.quantity) = (Some(positions), Some(Quantity::Species));
-    add(tree, "species", ArrayDesc::new(DType::text(len), Shape::new([atoms]), layout), meaning)?;
+    add(tree, "species", ArrayDesc::inline(DType::text(len), Shape::new([atoms]), names), meaning)?;
     Ok(())
 }
 
@@ -283,13 +279,13 @@ fn add_radial_mesh(tree: &mut Tree) -> Result<()> {
 
 /// The node is an array of reals with one dimension.
 fn is_line(tree: &Tree, id: NodeId) -> bool {
-    let array = tree.node(id).array.as_ref();
+    let array = tree.array(id);
     array.is_some_and(|desc| desc.shape.rank() == 1 && desc.dtype.kind() == Kind::Float)
 }
 
 /// The number of elements of an array.
 fn length(tree: &Tree, id: NodeId) -> Option<u64> {
-    tree.node(id).array.as_ref()?.shape.count()
+    tree.array(id)?.shape.count()
 }
 
 /// The attribute `UNITS` of the child `name`; `Bohr` in lower case, as other programs write it.
@@ -345,7 +341,7 @@ fn assemble(
     let mut dtype = None;
     let mut texts: Vec<(usize, Arc<dyn Codec>)> = Vec::new();
     for id in parts {
-        let Some(desc) = &tree.node(*id).array else { return Ok(None) };
+        let Some(desc) = tree.array(*id) else { return Ok(None) };
         if desc.shape.count() != each || dtype.is_some_and(|d| d != desc.dtype) {
             return Ok(None);
         }

@@ -1,10 +1,7 @@
 //! Decoding of numbers and strings from text.
 
 use rayon::prelude::*;
-use spile_core::error::{Error, Result};
-use spile_core::layout::Codec;
-use spile_core::limits::Limits;
-use spile_core::source::Source;
+use spile_core::{Codec, Dataset, Error, Result};
 
 use crate::event::Data;
 use crate::scalar::Scalar;
@@ -121,23 +118,22 @@ impl Codec for Numbers {
 /// Parses the numbers of a text of any length in parts and passes them to `each` as little-endian
 /// bytes. Fails with iotk-013 if they are not `total` bytes in all.
 pub(crate) fn stream_numbers(
-    source: &Source,
+    bytes: &Dataset,
     data: &Data,
     scalar: Scalar,
     total: u64,
-    limits: &Limits,
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (base, parts) = (data.offset(), data.extents.parts().len());
     let numbers = Numbers { scalar, width: None, base, parts };
     let (mut at, mut done) = (0, 0);
-    stream_tokens(source, data, limits, &mut |text| {
-        numbers.parse_pieces(text, at, &mut |bytes| {
-            done += bytes.len() as u64;
+    stream_tokens(bytes, data, &mut |text| {
+        numbers.parse_pieces(text, at, &mut |values| {
+            done += values.len() as u64;
             if done > total {
                 return Err(numbers.miscounted(None));
             }
-            each(bytes)
+            each(values)
         })?;
         at += text.len();
         Ok(())
@@ -150,11 +146,11 @@ pub(crate) fn stream_numbers(
 
 /// Passes a text of any length to `each` in parts that end between tokens.
 pub(crate) fn stream_tokens(
-    source: &Source,
+    bytes: &Dataset,
     data: &Data,
-    limits: &Limits,
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
+    let (source, limits) = (bytes.source(), bytes.limits());
     let mut text = Vec::new();
     // The rest of the limit is for the parsed numbers.
     let block = ((PIECE * PIECES / 4) as u64).min(limits.memory / 8).max(4 << 10);
@@ -177,15 +173,15 @@ pub(crate) fn stream_tokens(
 }
 
 /// The kind of integers without a declared kind: 4 if all fit, else 8.
-pub(crate) fn integer_kind(source: &Source, data: &Data, limits: &Limits) -> Result<u64> {
+pub(crate) fn integer_kind(bytes: &Dataset, data: &Data) -> Result<u64> {
     let mut fits = true;
-    stream_tokens(source, data, limits, &mut |text| {
-        let mut bytes = Vec::with_capacity(4);
+    stream_tokens(bytes, data, &mut |text| {
+        let mut parsed = Vec::with_capacity(4);
         fits = fits
             && tokens(text).all(|(_, token)| {
-                bytes.clear();
+                parsed.clear();
                 // Nine digits always fit.
-                token.len() <= 9 || Scalar::Int(4).parse(token, &mut bytes).is_some()
+                token.len() <= 9 || Scalar::Int(4).parse(token, &mut parsed).is_some()
             });
         Ok(())
     })?;

@@ -2,15 +2,11 @@
 
 use std::collections::HashMap;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region};
-use spile_core::layout::ArrayDesc;
-use spile_core::report::{Finding, Report};
-use spile_core::shape::Shape;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::format::{Native, Object, Region};
+use spile_core::{
+    ArrayDesc, Attrs, DType, Dataset, Finding, Kind, NodeId, OpenOptions, Parsed, ROOT, Report,
+    Result, Shape, Source, Tree, Value,
+};
 
 use crate::element_data::{describe_data, stored_bytes};
 use crate::event::Form;
@@ -123,7 +119,7 @@ pub(crate) fn to_tree(file: &File) -> Result<FileTree> {
         let node = markup.parent.map_or(ROOT, |parent| nodes[parent]);
         let position = match markup.parent {
             // After the data.
-            Some(_) if tree.node(node).array.is_some() => 0,
+            Some(_) if tree.array(node).is_some() => 0,
             // The text of an element with children is in arrays before the children.
             Some(parent) => markup.position + index.elements()[parent].data.len(),
             None => markup.position,
@@ -176,11 +172,10 @@ impl Builder<'_> {
             // A group with all data of an element that has children or several pieces of data.
             node = tree.add_group(parent, &name)?;
             array = tree.add_array(node, "text", data.array)?;
-            let (form, source) = (self.file.form(), self.file.source());
             for piece in &with_data.data[1..] {
                 let untyped = Tag::default();
-                let limits = self.file.limits();
-                let piece = describe_data(&untyped, None, piece, form, source, limits)?;
+                let (form, bytes) = (self.file.form(), self.file.bytes());
+                let piece = describe_data(&untyped, None, piece, form, bytes)?;
                 tree.add_array(node, "text", piece.array)?;
             }
         }
@@ -374,24 +369,13 @@ impl Native for File {
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (id, element) in self.index().elements().iter().enumerate() {
             for data in &element.data {
-                each(Object {
-                    path: self.index().path(id),
-                    id: None,
-                    frame: None,
-                    kind: element.kind.map_or("text", Type::name).to_string(),
-                    array: stored_bytes(&data.extents),
-                })?;
+                let kind = element.kind.map_or("text", Type::name);
+                each(Object::new(self.index().path(id), kind, stored_bytes(&data.extents)))?;
             }
         }
         for (k, record) in self.raw_records().iter().enumerate() {
-            let (path, kind) = (format!("record.{}", k + 1), "record".to_string());
-            each(Object {
-                path,
-                id: None,
-                frame: None,
-                kind,
-                array: stored_bytes(&record.content),
-            })?;
+            let path = format!("record.{}", k + 1);
+            each(Object::new(path, "record", stored_bytes(&record.content)))?;
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 //! Tokens are separated by all bytes that cannot be part of a number. A repeat count such as `3*1.0`
 //! is one token and not a number.
 
+use spile_core::Error;
 use spile_core::decimal::Wide;
-use spile_core::error::Error;
 
 use crate::scalar::Scalar;
 

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::wire::ByteOrder;
+use spile_core::{ByteOrder, DType, Kind};
 
 /// The kind of a tag (seed section 2, the table of control codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,17 +6,11 @@ pub(crate) mod tag_text;
 use std::borrow::Cow;
 use std::io::Write;
 
-use spile_core::Dataset;
 use spile_core::convert::Number;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
-use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    Array, ArrayDesc, Attrs, ByteOrder, DType, Dataset, Error, Layout, Limits, Linear, Order,
+    Result, Shape, Source,
+};
 use zerocopy::IntoBytes;
 
 use self::tag_text::{representable, write_lines, write_origin, write_values};
@@ -244,10 +238,9 @@ impl<W: Write> Writer<W> {
         let dtype = T::DTYPE.with_order(ByteOrder::NATIVE);
         let bytes = numbers.as_bytes();
         if self.is_text() || fortran(dtype, None).0 != dtype {
-            let layout =
-                Layout::Plain { extents: Extents::one(0, bytes.len() as u64), order: Order::F };
+            let layout = Layout::contiguous(0, bytes.len() as u64, Order::F);
             let desc = ArrayDesc::new(dtype, Shape::new([numbers.len() as u64]), layout);
-            let memory = Dataset::new(Source::memory(bytes), Tree::new(&Limits::default()));
+            let memory = Dataset::of_bytes(Source::memory(bytes), &Limits::default());
             return self.dat(name, attrs, &memory.open_array(&desc)?);
         }
         let shape = Shape::new([numbers.len() as u64]);

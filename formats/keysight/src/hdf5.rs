@@ -1,15 +1,11 @@
 //! HDF5 file as a recording. The group `Waveforms` has one group per channel, which has one array per segment.
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Guest, Parsed};
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::Axes;
+use spile_core::format::Guest;
 use spile_core::recording::{self, Record, Recording};
-use spile_core::report::Report;
-use spile_core::select::Selection;
-use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Coord, Dataset, Error, Format, Node, NodeId, Parsed, Report, Result, Shape,
+    Tree, Value,
+};
 
 use crate::Keysight;
 use crate::to_tree::iso_time;
@@ -26,7 +22,8 @@ impl Guest for Keysight {
     }
 
     fn view(&self, content: &Dataset) -> Result<Parsed> {
-        Ok(to_recording(content)?.parsed())
+        let recording = to_recording(content)?;
+        recording.parsed(content.source().clone(), &content.limits().into())
     }
 }
 
@@ -75,21 +72,20 @@ fn to_recording(file: &Dataset) -> Result<Recording> {
             }
         }
     }
-    let mut regions = Vec::new();
+    let mut headers = Vec::new();
     file.regions(&mut |region| {
-        recording::allow(regions.len() as u64, limits)?;
-        regions.push(region);
+        recording::allow(headers.len() as u64, limits)?;
+        headers.push(region);
         Ok(())
     })?;
     let summary = Attrs::from([("kind", Value::from("HDF5"))]);
-    let recording = Recording::new(file.source().clone(), records, regions, limits)?;
-    Ok(recording.with_summary(summary).with_findings(report))
+    Ok(Recording { records, headers, summary, report, ..Recording::default() })
 }
 
 /// A string stored as a scalar array; empty if absent or unreadable.
 fn text(file: &Dataset, path: &str) -> String {
     let array = file.tree().at(path).and_then(|id| file.array_at(id).ok());
-    let bytes = array.and_then(|array| array.read_bytes(&Selection::all(), Axes::Stored).ok());
+    let bytes = array.and_then(|array| array.bytes().ok());
     let bytes = bytes.unwrap_or_default();
     String::from_utf8_lossy(&bytes).trim_end_matches(['\0', ' ']).to_string()
 }

@@ -35,16 +35,9 @@ mod hdf5;
 mod to_tree;
 mod wire;
 
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, Grade, Guest, Head, OpenOptions, Parsed, Score,
-};
-use spile_core::limits::Limits;
-use spile_core::recording;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::format::{Abilities, Checker, FormatInfo, Grade, Guest, Head, Score};
 use spile_core::wire::fetch;
+use spile_core::{Dataset, Format, Limits, OpenOptions, Parsed, Report, Result, Source};
 
 /// The Keysight format, for the registry.
 pub struct Keysight {
@@ -102,7 +95,7 @@ impl Checker for Keysight {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         let options = OpenOptions::with_limits(*limits);
         if !self.is_hdf5(source)? {
-            return recording::report(to_tree::open(source.clone(), &options));
+            return Report::of_opening(to_tree::open(source.clone(), &options));
         }
         // Findings about the HDF5 structure first.
         let mut report = match self.hdf5.abilities().checker {
@@ -110,7 +103,7 @@ impl Checker for Keysight {
             None => Report::default(),
         };
         let view = self.open(source.clone(), &options);
-        report.findings.extend(recording::report(view)?.findings);
+        report.findings.extend(Report::of_opening(view)?.findings);
         Ok(report)
     }
 }

@@ -1,12 +1,8 @@
 //! `.bin` file as a recording: consecutive waveforms, each with its buffers.
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
-use spile_core::recording::{self, Record, Recording, date_time, region, samples};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
+use spile_core::format::{Region, RegionKind};
+use spile_core::recording::{self, Record, Recording, date_time, samples};
+use spile_core::{Attrs, DType, Error, OpenOptions, Parsed, Report, Result, Source, Value};
 
 use crate::wire::{Buffer, FileHeader, Waveform};
 
@@ -19,14 +15,14 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         let message = format!("expected a file of {} bytes, found {}", header.size, source.len());
         report.warn("keysight-010", message).at(4);
     }
-    let mut headers = vec![region(0, header.len, RegionKind::Header, "file header", "")];
+    let mut headers = vec![Region::new(0, header.len, RegionKind::Header, "file header", "")];
     let mut records = Vec::new();
     let mut at = header.len;
     for number in 1..=header.waveforms {
         let wave = Waveform::read(&source, at)
             .map_err(|e| recording::in_header(e.in_object(format!("waveform {number}"))))?;
         let label = wave.label.as_str();
-        headers.push(region(at, wave.len, RegionKind::Header, "waveform header", label));
+        headers.push(Region::new(at, wave.len, RegionKind::Header, "waveform header", label));
         at = at.saturating_add(wave.len);
         for k in 1..=wave.buffers {
             recording::allow(records.len() as u64 + headers.len() as u64, limits)?;
@@ -34,7 +30,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
                 recording::in_header(e.in_object(format!("waveform {number}, buffer {k}")))
             };
             let buffer = Buffer::read(&source, at, header.wide).map_err(located)?;
-            headers.push(region(at, buffer.len, RegionKind::Header, "buffer header", ""));
+            headers.push(Region::new(at, buffer.len, RegionKind::Header, "buffer header", ""));
             let data = at.saturating_add(buffer.len);
             records.push(record(&source, &wave, &buffer, k, data, &mut report).map_err(located)?);
             at = data.saturating_add(buffer.bytes);
@@ -49,8 +45,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         ("version", Value::from(format!("AG{}", header.version))),
         ("waveforms", u64::from(header.waveforms).into()),
     ]);
-    let file = Recording::new(source, records, headers, limits)?;
-    Ok(file.with_summary(summary).with_findings(report).parsed())
+    Recording { records, headers, summary, report, ..Recording::default() }.parsed(source, options)
 }
 
 /// Record of buffer `number`, whose samples start at offset `at`.

@@ -1,8 +1,7 @@
 //! On-disk structures: headers of a `.bin` file, always little-endian.
 
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, Error, Result, Source, Wire};
 
 /// Minimum size of a waveform header in bytes, up to the label. Newer instruments write 140 bytes.
 const MIN_WAVEFORM_BYTES: u32 = 128;

@@ -3,14 +3,11 @@
 //! The blocks are contiguous: descriptor, user text, trigger times, RIS times, first array, second array. An
 //! absent block has length 0.
 
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, Region, RegionKind};
-use spile_core::limits::Limits;
-use spile_core::recording::{self, Record, Recording, region, samples, within};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::{ByteOrder, Wire};
+use spile_core::format::{Region, RegionKind};
+use spile_core::recording::{self, Record, Recording, samples, within};
+use spile_core::{
+    Attrs, ByteOrder, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire,
+};
 
 use crate::wire::Descriptor;
 
@@ -27,12 +24,12 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut report = Report::default();
     let [descriptor, user, trigger_times, ris, first, second] = desc.blocks;
     let names = ["descriptor", "user text", "trigger times", "RIS times"];
-    let mut headers = vec![region(0, desc.at, RegionKind::Text, "prefix", "")];
+    let mut headers = vec![Region::new(0, desc.at, RegionKind::Text, "prefix", "")];
     let mut at = desc.at;
     for (name, len) in names.into_iter().zip([descriptor, user, trigger_times, ris]) {
         within(&source, at, len, name, "lecroy-002")?;
         let role = if name == "user text" { RegionKind::Text } else { RegionKind::Header };
-        headers.push(region(at, len, role, name, ""));
+        headers.push(Region::new(at, len, role, name, ""));
         at += len;
     }
     let text = read_user_text(&source, desc.at + descriptor, user, limits)?;
@@ -111,8 +108,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         attrs.push("user_text", text);
     }
     let headers: Vec<Region> = headers.into_iter().filter(|r| r.len > 0).collect();
-    let file = Recording::new(source, records, headers, limits)?;
-    Ok(file.with_summary(summary).with_attrs(attrs).with_findings(report).parsed())
+    Recording { records, headers, attrs, summary, report }.parsed(source, options)
 }
 
 /// The user text, truncated to [`MAX_USER_TEXT`].

@@ -1,10 +1,8 @@
 //! On-disk structures: the wave descriptor. Offsets are relative to its name "WAVEDESC".
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
 use spile_core::recording::date_time;
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, DType, Error, Result, Source, Wire};
 
 /// Name at the start of a descriptor.
 const NAME: &[u8] = b"WAVEDESC";

@@ -8,8 +8,7 @@
 use std::path::Path;
 
 use spile_core::comm::{Comm, Serial, Threads};
-use spile_core::error::Result;
-use spile_core::limits::Limits;
+use spile_core::{Limits, Result};
 use spile_scda::{Checkpoint, Field, Options, Restart, split_evenly};
 
 /// Rows of the plate.

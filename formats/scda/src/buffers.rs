@@ -2,7 +2,7 @@
 //! on all threads.
 
 use rayon::prelude::*;
-use spile_core::error::{Error, Result};
+use spile_core::{Error, Result};
 
 use crate::codec::Encoder;
 

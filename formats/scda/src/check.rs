@@ -1,13 +1,8 @@
 //! The rules of `check`. Codes scda-001 to scda-012 are errors of reading; codes from scda-020 on are
 //! findings about files that can be read.
 
-use spile_core::Dataset;
-use spile_core::error::Result;
 use spile_core::format::Checker;
-use spile_core::layout::Layout;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::{Dataset, Finding, Layout, Limits, Report, Result, Source};
 
 use crate::Scda;
 use crate::read::File;
@@ -17,45 +12,46 @@ use crate::wire::{Breaks, Kind, Raw, data_padding, data_padding_bytes};
 
 impl Checker for Scda {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let mut report = Report::default();
         let opened = File::from_source(source.clone(), true, limits);
         let opened = opened.and_then(|file| Ok((build(&file)?.1, file)));
-        let (warnings, file) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                report.absorb(error)?;
-                return Ok(report);
-            }
-        };
-        let version = file.header().version;
-        if version != 0xa0 {
-            report.note("scda-020", format!("version {version:02x} is newer than a0")).at(4);
-        }
-        if file.header().breaks == Breaks::Other {
-            let message = "the padding of the file header has neither Unix nor MIME line breaks";
-            report.note("scda-021", message).in_object("file header").at(8);
-        }
-        report.findings.extend(warnings);
-        for (number, section) in file.sections().iter().enumerate() {
-            let object = || format!("section {number}, {}", section.title());
-            for raw in section.raws() {
-                if raw.head.breaks == Breaks::Other {
-                    let message = "the padding of the header has neither Unix nor MIME line breaks";
-                    report.note("scda-021", message).in_object(object()).at(raw.head.offset);
-                }
-                if strict && !is_padding_valid(source, raw)? {
-                    let message = "the data padding has neither Unix nor MIME line breaks";
-                    report.note("scda-022", message).in_object(object()).at(raw.data_end());
-                }
-            }
-            if section.encoded
-                && let Err(error) = decode_all(file.bytes(), section)
-            {
-                report.absorb(error.in_object(object()).at(section.raw().data()))?;
-            }
-        }
-        Ok(report)
+        Report::of(opened, |(warnings, file), report| check_file(&file, warnings, strict, report))
     }
+}
+
+fn check_file(
+    file: &File,
+    warnings: Vec<Finding>,
+    strict: bool,
+    report: &mut Report,
+) -> Result<()> {
+    let version = file.header().version;
+    if version != 0xa0 {
+        report.note("scda-020", format!("version {version:02x} is newer than a0")).at(4);
+    }
+    if file.header().breaks == Breaks::Other {
+        let message = "the padding of the file header has neither Unix nor MIME line breaks";
+        report.note("scda-021", message).in_object("file header").at(8);
+    }
+    report.findings.extend(warnings);
+    for (number, section) in file.sections().iter().enumerate() {
+        let object = || format!("section {number}, {}", section.title());
+        for raw in section.raws() {
+            if raw.head.breaks == Breaks::Other {
+                let message = "the padding of the header has neither Unix nor MIME line breaks";
+                report.note("scda-021", message).in_object(object()).at(raw.head.offset);
+            }
+            if strict && !is_padding_valid(file.source(), raw)? {
+                let message = "the data padding has neither Unix nor MIME line breaks";
+                report.note("scda-022", message).in_object(object()).at(raw.data_end());
+            }
+        }
+        if section.encoded
+            && let Err(error) = decode_all(file.bytes(), section)
+        {
+            report.absorb(error.in_object(object()).at(section.raw().data()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Decodes all elements of a compressed section of `bytes` and discards them. Fails at the first invalid

@@ -5,9 +5,7 @@ use std::cell::RefCell;
 
 use base64_simd::STANDARD;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
-use spile_core::error::{Error, Result};
-use spile_core::layout::Codec;
-use spile_core::limits::Limits;
+use spile_core::{Codec, Error, Limits, Result};
 
 use crate::wire::Breaks;
 

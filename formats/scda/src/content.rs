@@ -6,14 +6,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
+use spile_core::{
+    Array, ArrayDesc, Axes, DType, Dataset, Error, Layout, Order, Result, Selection, Shape, Slice,
+    Source,
+};
 
 use crate::read::File;
 use crate::section::Section;

@@ -2,17 +2,13 @@
 
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::comm::{Serial, SharedSink};
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
+use spile_core::comm::Serial;
 use spile_core::format::{Capabilities, FormatWriter, Loss, LossKind, WriteOptions};
-use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::metadata::coords_to_meta;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::Sink;
-use spile_core::tree::{Attrs, Node, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Attrs, ByteOrder, Coord, DType, Dataset, Error, Node, Order, Result, Shape, Sink,
+    Tree, Value,
+};
 use spile_interchange::{Kept, Losses};
 
 use crate::Scda;
@@ -22,26 +18,6 @@ use crate::semantics::checkpoint::describe;
 use crate::semantics::{Description, Field, Group};
 use crate::wire::USER;
 use crate::write::{Options, Writer};
-
-/// A sink that the caller commits.
-struct BorrowedSink<'a>(&'a Sink);
-
-impl SharedSink for BorrowedSink<'_> {
-    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.0.write_all_at(offset, bytes)
-    }
-
-    fn write_parts(&self, _end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
-        for (offset, bytes) in parts {
-            self.0.write_all_at(offset, bytes)?;
-        }
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// How the data of an array are stored.
 enum Data {
@@ -83,8 +59,7 @@ impl FormatWriter for Scda {
             _ => &[],
         };
         let user = if user.len() <= USER { user } else { &[] };
-        let mut writer =
-            Writer::over(&Serial, Box::new(BorrowedSink(sink)), user, Options::default())?;
+        let mut writer = Writer::over(&Serial, Box::new(&*sink), user, Options::default())?;
         describe(&Serial, &mut writer, Ok(group("", tree.attrs())))?;
         for (_, node) in tree.iter() {
             match &node.array {

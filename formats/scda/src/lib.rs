@@ -67,9 +67,8 @@ pub use semantics::checkpoint::Checkpoint;
 pub use semantics::restart::{Restart, Stored};
 pub use write::{Options, Writer};
 
-use spile_core::error::Result;
-use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
-use spile_core::source::Source;
+use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};
+use spile_core::{Format, OpenOptions, Parsed, Result, Source};
 
 /// The scda format, for the registry.
 pub struct Scda;

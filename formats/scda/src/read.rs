@@ -2,13 +2,8 @@
 
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::{Budget, Limits};
-use spile_core::read::Array;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::limits::Budget;
+use spile_core::{Array, ArrayDesc, Dataset, Error, Limits, Result, Source};
 
 use crate::content::Content;
 use crate::section::Section;
@@ -53,7 +48,7 @@ impl File {
                 return Err(Error::limit(format!("more than {} sections", limits.nodes)));
             }
         }
-        let bytes = Dataset::new(source, Tree::new(limits));
+        let bytes = Dataset::of_bytes(source, limits);
         Ok(Self { bytes, header, sections, memory: budget.used() })
     }
 

@@ -10,9 +10,8 @@ use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use spile_core::comm::{Comm, SharedSource, agree, agree_alike};
-use spile_core::error::{Error, Result};
 use spile_core::layout::Codec as _;
-use spile_core::limits::Limits;
+use spile_core::{Error, Limits, Result};
 
 use crate::buffers::Slots;
 use crate::codec::Convention;

@@ -5,8 +5,7 @@
 use std::path::Path;
 
 use spile_core::comm::Serial;
-use spile_core::error::{Error, Result};
-use spile_core::sink::Overwrite;
+use spile_core::{Error, Overwrite, Result};
 
 use crate::buffers::{Elements, Fetch};
 use crate::check::decode_all;

@@ -1,13 +1,9 @@
 //! Recovers a truncated or damaged file: copies every section that is complete and, if compressed, can
 //! be decoded. Reports how much of a truncated section is present.
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::{Budget, Limits};
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::limits::Budget;
+use spile_core::{Dataset, Error, Limits, Result, Sink, Source};
 
 use crate::Scda;
 use crate::check::decode_all;
@@ -18,7 +14,7 @@ impl Salvager for Scda {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         FileHeader::read(source)?;
         let mut saved = Salvage::default();
-        let bytes = Dataset::new(source.clone(), Tree::new(limits));
+        let bytes = Dataset::of_bytes(source.clone(), limits);
         target.copy_from(source, 0, FILE_HEADER)?;
         let (mut offset, mut number) = (FILE_HEADER, 0);
         loop {

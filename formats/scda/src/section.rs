@@ -3,13 +3,9 @@
 
 use std::sync::Arc;
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Budget;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
 use spile_core::wire::fetch;
+use spile_core::{ArrayDesc, DType, Error, Extents, Layout, Order, Result, Shape, Source};
 
 use crate::codec::Convention;
 use crate::wire::{

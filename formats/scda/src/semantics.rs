@@ -9,13 +9,8 @@ pub(crate) mod restart;
 
 use serde::{Deserialize, Serialize};
 use spile_core::convert::Number;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::limits::Limits;
 use spile_core::metadata::{CoordMeta, Scaling, json};
-use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{Attrs, ByteOrder, DType, Error, ErrorKind, Limits, Result, Shape, Value};
 
 use crate::wire::{Kind, USER};
 

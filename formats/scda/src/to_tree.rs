@@ -1,19 +1,12 @@
 //! The tree of a file: fields and groups from sections that follow the convention of
 //! [`semantics`](crate::semantics), plain sections otherwise.
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
+use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::metadata::{CoordMeta, coords_from_meta};
-use spile_core::read::Axes;
-use spile_core::report::{Finding, Report};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, DType, Dataset, Error, Finding, Limits, Node, NodeId, OpenOptions, Order,
+    Parsed, ROOT, Report, Result, Shape, Source, Tree, Value,
+};
 
 use crate::read::File;
 use crate::section::Section;
@@ -98,13 +91,9 @@ impl Native for File {
 
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (number, section) in self.sections().iter().enumerate() {
-            each(Object {
-                path: String::from_utf8_lossy(section.user()).into_owned(),
-                id: Some(number.to_string()),
-                frame: None,
-                kind: section.kind.letter().to_string(),
-                array: section.desc(),
-            })?;
+            let path = String::from_utf8_lossy(section.user());
+            let object = Object::new(path, section.kind.letter(), section.desc());
+            each(Object { id: Some(number.to_string()), ..object })?;
         }
         Ok(())
     }
@@ -138,7 +127,7 @@ impl Visitor for Builder<'_> {
     fn text(&mut self, number: &usize) -> Result<Vec<u8>> {
         let section = &self.file.sections()[*number];
         Description::allow(section.len, self.file.limits())?;
-        self.file.array(section)?.read_bytes(&Selection::all(), Axes::Stored)
+        self.file.array(section)?.bytes()
     }
 
     fn plain(&mut self, number: &usize) -> Result<()> {
@@ -232,11 +221,11 @@ impl Builder<'_> {
         for (id, coords) in std::mem::take(&mut self.coords) {
             let find = |path: &str| {
                 let found = self.tree.at(path)?;
-                self.tree.node(found).array.is_some().then_some(found)
+                self.tree.array(found).is_some().then_some(found)
             };
-            let rank = self.tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
+            let rank = self.tree.array(id).map_or(0, |array| array.shape.rank());
             let coords = coords_from_meta(&coords, rank, find);
-            if let Some(array) = &mut self.tree.node_mut(id).array {
+            if let Some(array) = self.tree.array_mut(id) {
                 array.coords = coords;
             }
         }

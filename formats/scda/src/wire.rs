@@ -3,9 +3,8 @@
 
 mod entries;
 
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
 use spile_core::wire::fetch;
+use spile_core::{Error, Result, Source};
 
 pub(crate) use entries::{ENTRIES_AT_ONCE, check_entries, read_starts};
 pub use entries::{count, format_entries, parse_entries};

@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
-use spile_core::error::{Error, Result};
-use spile_core::sink::Overwrite;
+use spile_core::{Error, Overwrite, Result};
 
 use crate::buffers::{
     BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ENCODED_AT_ONCE, Elements, Encoded, Run, encode, split,

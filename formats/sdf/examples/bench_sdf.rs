@@ -22,12 +22,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use protocol::{Buffer, Measurement, Result, serve};
-use spile_core::layout::Layout;
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::sink::Overwrite;
-use spile_core::{Dataset, OpenOptions};
+use spile_core::{Array, Axes, Dataset, Layout, Limits, OpenOptions, Overwrite, Selection};
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
     BlockType, File, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf, Writer,

@@ -4,8 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use libdeflater::Decompressor;
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
+use spile_core::{Error, Limits, Result};
 
 /// Length of a record of a tar archive, in bytes.
 const RECORD: usize = 512;

@@ -3,13 +3,11 @@
 
 use std::borrow::Cow;
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Hint, Result};
-use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::wire::{Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{
+    ArrayDesc, DType, Error, ErrorKind, Extent, Extents, Hint, Layout, Limits, Order, Result,
+    Shape, Source, Wire,
+};
 
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::Meta;

@@ -4,13 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use sha2::Digest;
-use spile_core::error::Result;
 use spile_core::format::Checker;
-use spile_core::layout::Extent;
-use spile_core::limits::Limits;
-use spile_core::report::{Finding, Report};
-use spile_core::shape::Shape;
-use spile_core::source::Source;
+use spile_core::{Extent, Finding, Limits, Report, Result, Shape, Source};
 
 use crate::Sdf;
 use crate::block::{Block, Budget, SALVAGE, read_blocks, read_headers, read_summary};
@@ -24,25 +19,19 @@ use crate::wire::{DataType, FILE_HEADER, FileHeader, REVISION};
 impl Checker for Sdf {
     /// Checks the file in `source`; `strict` adds notes about common deviations (sdf-045).
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let mut report = Report::default();
         let opened = FileHeader::read(source).and_then(|file| {
             let blocks = read_blocks(source, &file, limits)?;
             // The findings of opening: objects that cannot be read.
             let built = to_tree::build(&file, &blocks, None, limits)?;
             Ok((file, blocks, built.report))
         });
-        let (file, blocks, opening) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                report.absorb(error)?;
-                return Ok(report);
-            }
-        };
-        report = opening;
-        let mut check = Check { source, file: &file, blocks: &blocks, limits, strict, report };
-        check.file()?;
-        check.blocks()?;
-        Ok(check.report)
+        Report::of(opened, |(file, blocks, opening), report| {
+            *report = opening;
+            let (file, blocks) = (&file, &blocks[..]);
+            let mut check = Check { source, file, blocks, limits, strict, report };
+            check.file()?;
+            check.blocks()
+        })
     }
 }
 
@@ -52,7 +41,7 @@ struct Check<'a> {
     blocks: &'a [Block],
     limits: &'a Limits,
     strict: bool,
-    report: Report,
+    report: &'a mut Report,
 }
 
 impl<'a> Check<'a> {
@@ -384,14 +373,9 @@ fn compute_checksum(source: &Source, block: &Block, algorithm: &str) -> Result<O
 
 fn digest<D: Digest>(source: &Source, data: Extent) -> Result<String> {
     let mut digest = D::new();
-    let mut buffer = vec![0; data.len.min(64 << 10) as usize];
-    let mut at = data.offset;
-    let end = data.offset.saturating_add(data.len);
-    while at < end {
-        let part = &mut buffer[..(end - at).min(64 << 10) as usize];
-        source.read_exact_at(at, part)?;
-        digest.update(&part);
-        at += part.len() as u64;
-    }
+    source.for_each_block(data.offset, data.len, |bytes| {
+        digest.update(bytes);
+        Ok(())
+    })?;
     Ok(digest.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }

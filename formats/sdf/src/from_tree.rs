@@ -10,16 +10,11 @@ mod station;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Hint, Result};
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
-use spile_core::layout::{ArrayDesc, Extent, Layout, Linear};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::Sink;
-use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
+use spile_core::{
+    Array, ArrayDesc, Attrs, DType, Dataset, Error, Extent, Hint, Kind, Layout, Linear, Node,
+    NodeId, Order, Result, Shape, Sink, Tree, Value,
+};
 use spile_interchange::midpoints::DERIVED;
 
 use self::new_blocks::{MAX_RANK, is_block_name, is_exact_type};
@@ -205,7 +200,7 @@ impl<'a> TreeWriter<'a> {
     /// All elements of a short array; zeros if nothing is written.
     fn elements(&self, desc: &ArrayDesc, form: &Form) -> Result<Vec<u8>> {
         match self.open(desc)? {
-            Some(array) => array.read_bytes(&Selection::all(), Axes::Stored),
+            Some(array) => array.bytes(),
             None => Ok(vec![0; self.content.limits().allow(form.bytes, "a constant")?]),
         }
     }
@@ -214,7 +209,7 @@ impl<'a> TreeWriter<'a> {
     fn fill(&mut self, at: u64, desc: &ArrayDesc) -> Result<()> {
         let Output::File(writer) = &mut self.output else { return Ok(()) };
         let array = self.content.open_array(desc)?;
-        writer.fill_from(at, &array.select(&Selection::all(), Axes::Order(Order::F))?)
+        writer.fill_from(at, &array.all_in(Order::F)?)
     }
 
     /// Writes little-endian bytes of elements at offset `at`.

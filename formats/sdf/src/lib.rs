@@ -56,9 +56,8 @@ pub use wire::meta::{
 };
 pub use write::{Writer, write_file};
 
-use spile_core::error::Result;
-use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
-use spile_core::source::Source;
+use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};
+use spile_core::{Format, OpenOptions, Parsed, Result, Source};
 
 /// The SDF format, for the registry.
 pub struct Sdf;

@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
-use spile_core::error::{Error, Result};
-use spile_core::sink::Overwrite;
+use spile_core::{Error, Overwrite, Result};
 
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::Meta;

@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Array, Dataset, Limits, Result, Source};
 
 use crate::block::{self, Block};
 use crate::wire::FileHeader;
@@ -66,7 +61,7 @@ impl File {
 
     /// All data of `block` as a one-dimensional array, not scaled.
     pub fn raw(&self, block: &Block) -> Result<Array> {
-        let dataset = Dataset::new(self.source.clone(), Tree::new(&self.limits));
+        let dataset = Dataset::of_bytes(self.source.clone(), &self.limits);
         dataset.open_array(&block.raw(&self.header)).map_err(|e| e.in_object(block.title()))
     }
 }

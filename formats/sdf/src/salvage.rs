@@ -1,14 +1,9 @@
 //! Recovers every intact block of a file that was not closed, was truncated, or has damaged block
 //! headers or a damaged summary, and writes a complete file.
 
-use spile_core::error::{Error, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::layout::Extent;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::wire::{Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{Error, Extent, Limits, Report, Result, Sink, Source, Wire};
 
 use crate::Sdf;
 use crate::block::{self, Block, Budget, next_offset};

@@ -10,10 +10,8 @@ pub(crate) mod surfaces;
 
 use std::collections::HashMap;
 
-use spile_core::error::Result;
-use spile_core::layout::Coord;
-use spile_core::semantics::{Centring, Component, Role, Semantics};
-use spile_core::tree::NodeId;
+use spile_core::semantics::{Centring, Component};
+use spile_core::{Coord, NodeId, Result, Role, Semantics};
 use spile_interchange::midpoints::midpoints;
 
 use crate::block::Block;
@@ -112,7 +110,7 @@ impl Builder<'_> {
         let vector = semantics.component.as_ref().map_or(0, |c| c.vector.len());
         let names = vector + semantics.point_set.as_ref().map_or(0, String::len);
         self.tree.charge((size_of::<Semantics>() + names) as u64, "the meaning of arrays")?;
-        if let Some(desc) = &mut self.tree.node_mut(node).array {
+        if let Some(desc) = self.tree.array_mut(node) {
             desc.meaning = Some(Box::new(semantics));
         }
         Ok(())
@@ -125,7 +123,7 @@ impl Builder<'_> {
         let Some(mesh) = self.meshes.of_points(v, self.blocks) else { return semantics };
         let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return semantics };
         let name = self.particle_dim(mesh);
-        let Some(desc) = &mut self.tree.node_mut(node).array else { return semantics };
+        let Some(desc) = self.tree.array_mut(node) else { return semantics };
         if desc.shape.lengths() != [points.np] {
             return semantics;
         }
@@ -142,7 +140,7 @@ impl Builder<'_> {
     /// Sets dimension names and coordinates of a plain variable.
     fn set_grid(&mut self, node: NodeId, v: &PlainVariable) -> Result<Semantics> {
         let mut semantics = Semantics::role(Role::Field);
-        let rank = self.tree.node(node).array.as_ref().map(|desc| desc.shape.rank());
+        let rank = self.tree.array(node).map(|desc| desc.shape.rank());
         if rank != Some(v.dims.len()) {
             return Ok(semantics);
         }
@@ -162,7 +160,7 @@ impl Builder<'_> {
             } else {
                 None
             };
-            let Some(desc) = &mut self.tree.node_mut(node).array else { break };
+            let Some(desc) = self.tree.array_mut(node) else { break };
             desc.coords[axis] = coord.map_or(Coord::None, Coord::Node);
             if !grid.labels[axis].is_empty() {
                 desc.dims[axis].clone_from(&grid.labels[axis]);

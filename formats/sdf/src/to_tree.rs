@@ -5,13 +5,10 @@ mod builder;
 mod paths;
 pub(crate) mod station;
 
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::format::{Native, Object, Region, RegionKind};
+use spile_core::{
+    Attrs, Dataset, Limits, NodeId, OpenOptions, Parsed, Report, Result, Source, Tree, Value,
+};
 
 pub(crate) use self::builder::Builder;
 pub(crate) use self::paths::split_path;
@@ -128,23 +125,16 @@ pub(crate) fn run_info(info: &RunInfo) -> Attrs {
 impl Native for File {
     fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let (source, file, blocks) = (self.source(), self.header(), self.blocks());
-        let mut all = vec![Region {
-            offset: 0,
-            len: file.first_block.min(source.len()),
-            kind: RegionKind::Header,
-            name: "file header".into(),
-            value: format!("{} step {}", file.code_name, file.step),
-        }];
+        let run = format!("{} step {}", file.code_name, file.step);
+        let len = file.first_block.min(source.len());
+        let mut all = vec![Region::new(0, len, RegionKind::Header, "file header", run)];
         let mut add_headers = |blocks: &[Block], suffix: &str| {
             for block in blocks {
                 let info = block.header.info_length.unwrap_or(0).max(block.meta_length);
-                all.push(Region {
-                    offset: block.offset,
-                    len: block.meta_offset - block.offset + info,
-                    kind: RegionKind::Header,
-                    name: format!("{}{suffix}", block.header.id),
-                    value: block.kind().name(),
-                });
+                let len = block.meta_offset - block.offset + info;
+                let name = format!("{}{suffix}", block.header.id);
+                let kind = RegionKind::Header;
+                all.push(Region::new(block.offset, len, kind, name, block.kind().name()));
             }
         };
         // If a block header is damaged, only the headers in the summary are listed.
@@ -154,13 +144,10 @@ impl Native for File {
         }
         for block in blocks.iter().filter(|b| b.header.data_length > 0) {
             let text = matches!(block.kind(), BlockType::Source | BlockType::Datablock);
-            all.push(Region {
-                offset: block.header.data_location,
-                len: block.header.data_length,
-                kind: if text { RegionKind::Text } else { RegionKind::Data },
-                name: format!("{} data", block.header.id),
-                value: block.header.datatype.name(),
-            });
+            let kind = if text { RegionKind::Text } else { RegionKind::Data };
+            let (offset, len) = (block.header.data_location, block.header.data_length);
+            let (name, datatype) = (format!("{} data", block.header.id), block.header.datatype);
+            all.push(Region::new(offset, len, kind, name, datatype.name()));
         }
         // Members of a contiguous block are inside its data; the longest region is reported.
         all.sort_by_key(|r| (r.offset, std::cmp::Reverse(r.len)));
@@ -178,13 +165,9 @@ impl Native for File {
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         let stored = |b: &&Block| b.kind() != BlockType::Scrubbed && b.data().len > 0;
         for block in self.blocks().iter().filter(stored) {
-            each(Object {
-                path: block.header.name.clone(),
-                id: Some(block.header.id.clone()),
-                frame: None,
-                kind: block.kind().name(),
-                array: block.raw(self.header()),
-            })?;
+            let array = block.raw(self.header());
+            let object = Object::new(&block.header.name, block.kind().name(), array);
+            each(Object { id: Some(block.header.id.clone()), ..object })?;
         }
         Ok(())
     }

@@ -6,11 +6,8 @@ pub(crate) mod meta;
 
 use std::borrow::Cow;
 
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, DType, Error, Kind, Result, Source, Wire, convert};
 
 use fields::{Encoder, Fields};
 

@@ -4,12 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::layout::Extent;
 use spile_core::read::Selected;
-use spile_core::sink::{Overwrite, Sink};
-use spile_core::source::Source;
+use spile_core::{DType, Error, Extent, Overwrite, Result, Sink, Source};
 
 use crate::wire::block_type::BlockType;
 use crate::wire::fields::{Encoder, truncated};

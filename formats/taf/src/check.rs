@@ -1,11 +1,8 @@
 //! Findings about a file. Codes up to taf-009 are errors that prevent reading (see `wire.rs`), codes
 //! from taf-010 on are findings about readable files.
 
-use spile_core::error::{Hint, Result};
 use spile_core::format::Checker;
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::source::Source;
+use spile_core::{Hint, Limits, Report, Result, Source};
 
 use crate::Taf;
 use crate::read::File;
@@ -17,12 +14,8 @@ impl Checker for Taf {
     /// Checks a file. An error that prevents reading becomes a finding; `strict` adds notes about
     /// deviations that no reader depends on.
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::from_source(source.clone(), limits) {
-            Ok(file) => check_header(&file, source, strict, &mut report)?,
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
+        let opened = File::from_source(source.clone(), limits);
+        Report::of(opened, |file, report| check_header(&file, source, strict, report))
     }
 }
 

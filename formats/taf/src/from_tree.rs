@@ -4,16 +4,11 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Hint, Result};
 use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
-use spile_core::layout::{ArrayDesc, Coord, Layout};
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::shape::Order;
-use spile_core::sink::Sink;
-use spile_core::tree::{NodeId, ROOT, Value};
+use spile_core::{
+    ArrayDesc, Coord, DType, Dataset, Error, Hint, Kind, Layout, NodeId, Order, ROOT, Result, Sink,
+    Value,
+};
 
 use crate::Taf;
 use crate::metadata;
@@ -79,9 +74,7 @@ impl FormatWriter for Taf {
             Comments::Attribute(Value::Text(text)) => text.clone().into_bytes(),
             Comments::Attribute(Value::Bytes(bytes)) => bytes.clone(),
             Comments::Attribute(other) => other.to_string().into_bytes(),
-            Comments::Array(id) => {
-                content.array_at(id)?.read_bytes(&Selection::all(), Axes::Stored)?
-            }
+            Comments::Array(id) => content.array_at(id)?.bytes()?,
         };
         let array = content.array_at(id)?;
         let (dimensions, losses) = dimensions(content, id, desc)?;
@@ -92,7 +85,7 @@ impl FormatWriter for Taf {
             comments.extend(line.bytes());
         }
         let header = Header::new(dtype, array.map(), dimensions);
-        let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
+        let selected = array.all_in(Order::F)?;
         write_array(sink, &header, &selected)?;
         sink.write_all(&comments)?;
         Ok(losses)
@@ -169,12 +162,12 @@ fn dimensions(
 /// Start and step of the coordinate array `id`; `None` if it is not real, has another length than
 /// `length`, or is not uniform.
 fn uniform_grid(content: &Dataset, id: NodeId, length: u64) -> Result<Option<(f64, f64)>> {
-    let Some(desc) = &content.tree().node(id).array else { return Ok(None) };
+    let Some(desc) = content.tree().array(id) else { return Ok(None) };
     let real = matches!(desc.dtype.kind(), Kind::Float | Kind::Int | Kind::UInt);
     let per_frame = spile_core::dataset::is_per_frame(content.tree(), desc);
     if desc.shape.lengths() != [length] || !real || per_frame {
         return Ok(None);
     }
-    let points = content.array_at(id)?.read_f64(&Selection::all(), Axes::Stored)?;
+    let points = content.array_at(id)?.values()?;
     Ok(Coord::spacing(&points).ok())
 }

@@ -44,9 +44,8 @@ mod write;
 
 pub use read::File;
 
-use spile_core::error::Result;
-use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
-use spile_core::source::Source;
+use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};
+use spile_core::{Format, OpenOptions, Parsed, Result, Source};
 
 /// The TAF format, for the registry.
 pub struct Taf;

@@ -6,12 +6,8 @@
 
 use std::collections::HashMap;
 
-use spile_core::Dataset;
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::metadata::Metadata;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::tree::{NodeId, ROOT, Tree};
+use spile_core::{ArrayDesc, Coord, Dataset, NodeId, ROOT, Result, Role, Semantics, Tree};
 
 use crate::to_tree::{COMMENTS, DATA};
 use crate::wire::Dimension;

@@ -26,9 +26,9 @@ pub use permute::{permute, transpose};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::read::Selected;
-use spile_core::sink::{Overwrite, Sink, copy_new};
+use spile_core::sink::copy_new;
+use spile_core::{Error, ErrorKind, Overwrite, Result, Sink};
 
 use crate::read::File;
 use crate::wire::Header;

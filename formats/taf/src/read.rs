@@ -2,16 +2,10 @@
 
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
 use spile_core::reduce::{Envelope, Stats, envelope, statistics};
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::Shape;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{
+    Array, Axes, Dataset, Error, Limits, Result, Selection, Shape, Sink, Slice, Source,
+};
 
 use crate::metadata;
 use crate::to_tree::{MAX_COMMENT_ATTRIBUTE, array_desc};
@@ -83,7 +77,7 @@ impl File {
 
     /// The array, for reading, streaming and selections. [`Array::view_as`] is `map` in Table 3-1.
     pub fn array(&self) -> Result<Array> {
-        let dataset = Dataset::new(self.source.clone(), Tree::new(&self.limits));
+        let dataset = Dataset::of_bytes(self.source.clone(), &self.limits);
         dataset.open_array(&array_desc(&self.header))
     }
 

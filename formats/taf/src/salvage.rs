@@ -1,13 +1,8 @@
 //! Recovery of files that end inside the array: all complete slabs along the slowest dimension with
 //! more than one element.
 
-use spile_core::Dataset;
-use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Salvage, Salvager};
-use spile_core::limits::Limits;
-use spile_core::sink::Sink;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Dataset, Error, ErrorKind, Limits, Result, Sink, Source};
 
 use crate::Taf;
 use crate::read::File;
@@ -48,7 +43,7 @@ fn salvage_truncated(source: &Source, target: &mut Sink, limits: &Limits) -> Res
     let available = source.len().saturating_sub(header.data_offset());
     header.dimensions[slowest].length = available / slab;
     let shape = header.shape();
-    let dataset = Dataset::new(source.clone(), Tree::new(limits));
+    let dataset = Dataset::of_bytes(source.clone(), limits);
     let array = dataset.open_array(&array_desc(&header))?;
     write_array(target, &header, &array.all()?)?;
     Ok(Salvage {

@@ -1,15 +1,11 @@
 //! TAF file to `Tree`: the array `data` and the comments.
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::metadata::StoredMetadata;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, ROOT, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Coord, DType, Dataset, Extents, Layout, OpenOptions, Order, Parsed, ROOT,
+    Result, Role, Semantics, Shape, Source, Tree, Value,
+};
 
 use crate::metadata;
 use crate::read::File;
@@ -43,7 +39,7 @@ fn add_comments(file: &File, tree: &mut Tree) -> Result<Option<StoredMetadata>> 
         return Ok(None);
     }
     if len > MAX_COMMENT_ATTRIBUTE {
-        let layout = Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
+        let layout = Layout::contiguous(offset, len, Order::C);
         let desc = ArrayDesc::new(DType::U8, Shape::new([len]), layout);
         tree.add_array(ROOT, COMMENTS, desc.with_semantics(Semantics::role(Role::Text)))?;
         return Ok(None);
@@ -98,47 +94,39 @@ fn summary(file: &File, tree: &Tree) -> Attrs {
 impl Native for File {
     fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let header = self.header();
-        let mut emit = |offset, len, kind, name: &str, value: String| {
-            each(Region { offset, len, kind, name: name.into(), value })
-        };
         let float = |x: f64| Value::Float(x).to_string();
         let magic = format!(
             "version {}.{}, type code {}",
             header.version.0, header.version.1, header.type_code
         );
-        emit(0, 8, RegionKind::Header, "magic", magic)?;
-        emit(8, HEADER_OFFSET - 8, RegionKind::Text, "synopsis", String::new())?;
-        emit(HEADER_OFFSET, 8, RegionKind::Header, "element type", type_name(header.dtype).into())?;
-        emit(HEADER_OFFSET + 8, 8, RegionKind::Header, "intercept", float(header.intercept))?;
-        emit(HEADER_OFFSET + 16, 8, RegionKind::Header, "slope", float(header.slope))?;
+        let header_field = |offset: u64, name: &str, value: String| {
+            Region::new(offset, 8, RegionKind::Header, name, value)
+        };
+        each(header_field(0, "magic", magic))?;
+        each(Region::new(8, HEADER_OFFSET - 8, RegionKind::Text, "synopsis", ""))?;
+        each(header_field(HEADER_OFFSET, "element type", type_name(header.dtype).into()))?;
+        each(header_field(HEADER_OFFSET + 8, "intercept", float(header.intercept)))?;
+        each(header_field(HEADER_OFFSET + 16, "slope", float(header.slope)))?;
         let rank = header.dimensions.len();
-        emit(HEADER_OFFSET + 24, 8, RegionKind::Header, "dimensions", rank.to_string())?;
+        each(header_field(HEADER_OFFSET + 24, "dimensions", rank.to_string()))?;
         for (k, d) in header.dimensions.iter().enumerate() {
             let at = dimension_offset(k);
             let name = |field: &str| format!("dimension {} {field}", k + 1);
-            emit(at, 8, RegionKind::Header, &name("length"), d.length.to_string())?;
-            emit(at + 8, 8, RegionKind::Header, &name("grid start"), float(d.start))?;
-            emit(at + 16, 8, RegionKind::Header, &name("grid step"), float(d.step))?;
+            each(header_field(at, &name("length"), d.length.to_string()))?;
+            each(header_field(at + 8, &name("grid start"), float(d.start)))?;
+            each(header_field(at + 16, &name("grid step"), float(d.step)))?;
         }
-        let (offset, len) = self.comment_range();
+        let (start, (offset, len)) = (header.data_offset(), self.comment_range());
         let value = format!("{} {}", header.shape(), type_name(header.dtype));
-        emit(
-            header.data_offset(),
-            offset - header.data_offset(),
-            RegionKind::Data,
-            "array",
-            value,
-        )?;
+        each(Region::new(start, offset - start, RegionKind::Data, "array", value))?;
         if len > 0 {
-            emit(offset, len, RegionKind::Text, "comments", String::new())?;
+            each(Region::new(offset, len, RegionKind::Text, "comments", ""))?;
         }
         Ok(())
     }
 
     fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        let kind = type_name(self.header().dtype).to_string();
-        let array = array_desc(self.header());
-        each(Object { path: DATA.into(), id: None, frame: None, kind, array })
+        each(Object::new(DATA, type_name(self.header().dtype), array_desc(self.header())))
     }
 }
 

@@ -1,12 +1,8 @@
 //! On-disk structures: opening and header (report sections 2.1 and 2.2).
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Hint, Result, human_bytes};
-use spile_core::layout::Linear;
-use spile_core::limits::Limits;
-use spile_core::shape::Shape;
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::error::human_bytes;
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, DType, Error, Hint, Limits, Linear, Result, Shape, Source, Wire};
 
 /// First four bytes (section 2.1).
 pub const MAGIC: &[u8; 4] = b"TAF ";

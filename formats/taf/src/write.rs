@@ -2,12 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::layout::Linear;
 use spile_core::read::Selected;
-use spile_core::sink::Sink;
+use spile_core::{DType, Error, Kind, Linear, Result, Sink, convert};
 
 use crate::wire::{Dimension, Header};
 

@@ -26,9 +26,8 @@ mod check;
 mod to_tree;
 mod wire;
 
-use spile_core::error::Result;
-use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
-use spile_core::source::Source;
+use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};
+use spile_core::{Format, OpenOptions, Parsed, Result, Source};
 
 use crate::wire::FileKind;
 

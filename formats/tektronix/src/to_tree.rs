@@ -5,9 +5,7 @@ mod isf_text;
 mod llwfm;
 mod wfm;
 
-use spile_core::error::Result;
-use spile_core::format::{OpenOptions, Parsed};
-use spile_core::source::Source;
+use spile_core::{OpenOptions, Parsed, Result, Source};
 
 use crate::wire::FileKind;
 

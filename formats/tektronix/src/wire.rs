@@ -4,9 +4,8 @@ pub(crate) mod isf;
 pub(crate) mod llwfm;
 pub(crate) mod wfm;
 
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
 use spile_core::wire::fetch;
+use spile_core::{Error, Result, Source};
 
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-use crate::error::Result;
-use crate::limits::Limits;
+use crate::{Limits, Result};
 
 /// The cache uses at most this fraction (1/SHARE) of the memory limit.
 const SHARE: u64 = 4;

@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Comm, SharedSink, SharedSource, agree};
-use crate::error::{Error, Result};
-use crate::sink::{Overwrite, Sink};
-use crate::source::Source;
+use super::{Comm, SharedSink, SharedSource, agree, broadcast_number};
+use crate::{Error, Overwrite, Result, Sink, Source};
 
 /// One rank of a job whose ranks are threads of this process.
 pub struct Threads<'a> {
@@ -118,8 +116,7 @@ impl Comm for Threads<'_> {
     fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
         let source = agree(self, Source::open(path))?;
         // The file may be growing: all ranks use the length seen by rank 0.
-        let len = self.broadcast(0, &source.len().to_le_bytes())?;
-        let len = len.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
+        let len = broadcast_number(self, 0, source.len())?;
         Ok(Box::new(ThreadsSource { comm: self, source, len }))
     }
 }

@@ -7,10 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Comm, SharedSink, SharedSource, agree, gather_numbers};
-use crate::error::{Error, Result};
-use crate::sink::{Overwrite, Sink};
-use crate::source::Source;
+use super::{Comm, SharedSink, SharedSource, agree, broadcast_number, gather_numbers};
+use crate::{Error, Overwrite, Result, Sink, Source};
 
 /// Largest transfer in bytes; MPI counts are `int`.
 const PIECE: usize = 1 << 30;
@@ -187,8 +185,7 @@ impl<T: Transport> Comm for Ranks<T> {
         if self.rank() == 0 {
             len = Source::open(path).map(|source| source.len());
         }
-        let len = self.broadcast(0, &agree(self, len)?.to_le_bytes())?;
-        let len = len.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
+        let len = broadcast_number(self, 0, agree(self, len)?)?;
         Ok(Box::new(RanksSource { file: self.open_file(path, path, false)?, len }))
     }
 }

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Number, element_f64, part, sixteen};
 use crate::decimal::Wide;
-use crate::dtype::{DType, Kind};
-use crate::with_number;
+use crate::{DType, Kind, with_number};
 
 /// Appends one little-endian element as text: floats with the fewest digits that round-trip, text without
 /// padding, opaque bytes in hexadecimal, complex numbers as `1.5-2.0j`.

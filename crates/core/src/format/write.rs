@@ -5,12 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::{Folder, Format};
-use crate::dataset::Dataset;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::limits::Limits;
-use crate::shape::Order;
-use crate::sink::{FolderSink, Overwrite, Sink};
+use crate::sink::FolderSink;
+use crate::{DType, Dataset, Error, Limits, Order, Overwrite, Result, Sink};
 
 /// What a format can store without help.
 #[derive(Clone, Copy, Debug)]
@@ -337,7 +333,7 @@ impl Writer<'_> {
         let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
         let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
         for (id, node, old) in content.arrays() {
-            let new = prepared.tree().node(id).array.as_ref();
+            let new = prepared.tree().array(id);
             if lost.contains(&node.path)
                 || new.is_none_or(|new| new.has_scaling() || !old.has_scaling())
             {

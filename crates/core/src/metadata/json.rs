@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::tree::Value;
+use crate::Value;
 
 /// Serialises a value.
 struct Encode<'a>(&'a Value);

@@ -1,15 +1,9 @@
 //! Frame tables over arrays that hold all frames, or frames under another shape.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use super::Cast;
-use crate::dataset::Dataset;
-use crate::error::Result;
-use crate::frames::{FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Layout};
-use crate::read::Axes;
-use crate::select::Selection;
-use crate::shape::{Order, Shape};
+use crate::{ArrayDesc, Dataset, FrameCell, FrameTable, Layout, Order, Result, Shape};
 
 pub(super) fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
     tail.map_or_else(Shape::scalar, |tail| {
@@ -43,7 +37,7 @@ impl Entire {
         if decoded.get().is_none() {
             let array = dataset.open_array(desc)?;
             // If another thread was faster, it decoded the same bytes.
-            let _ = decoded.set(array.read_bytes(&Selection::all(), Axes::Stored)?);
+            let _ = decoded.set(array.bytes()?);
         }
         let part = |bytes: &Vec<u8>| {
             let end = usize::try_from(first.checked_add(len)?).ok()?;
@@ -93,32 +87,23 @@ impl FrameTable for Stacked {
     }
 }
 
-/// Frames under another shape.
-pub(super) struct Recast {
-    pub(super) table: Arc<dyn FrameTable>,
-    pub(super) cast: Cast,
-    /// Bytes of an element, and of a stored element.
-    pub(super) size: usize,
-    pub(super) stored: usize,
-}
-
-impl FrameTable for Recast {
-    fn len(&self) -> u64 {
-        self.table.len()
+/// A frame under the shape of `cast`, with elements of `size` bytes instead of `stored`; `None` where it does not
+/// fit.
+pub(super) fn recast(
+    cell: FrameCell,
+    cast: &Cast,
+    size: usize,
+    stored: usize,
+) -> Result<Option<FrameCell>> {
+    let bytes = cell.shape.bytes(stored)?;
+    let mut lengths = cast.shape.clone();
+    // The first length may differ between frames.
+    if let [first, tail @ ..] = &mut lengths[..] {
+        let row = Shape::new(&*tail).bytes(size)?;
+        *first = bytes.checked_div(row).unwrap_or(*first);
     }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        let Some(cell) = self.table.cell(frame)? else { return Ok(None) };
-        let bytes = cell.shape.bytes(self.stored)?;
-        let mut lengths = self.cast.shape.clone();
-        // The first length may differ between frames.
-        if let [first, tail @ ..] = &mut lengths[..] {
-            let row = Shape::new(&*tail).bytes(self.size)?;
-            *first = bytes.checked_div(row).unwrap_or(*first);
-        }
-        let shape = Shape::new(lengths);
-        let layout = cell.layout.in_order(self.cast.order());
-        let fits = shape.bytes(self.size)? == bytes;
-        Ok(layout.filter(|_| fits).map(|layout| FrameCell { shape, layout }))
-    }
+    let shape = Shape::new(lengths);
+    let layout = cell.layout.in_order(cast.order());
+    let fits = shape.bytes(size)? == bytes;
+    Ok(layout.filter(|_| fits).map(|layout| FrameCell { shape, layout }))
 }

@@ -1,12 +1,8 @@
 //! Coordinates of an array's dimensions, and its descriptive attributes.
 
-use super::{Array, Axes};
-use crate::dataset::Dataset;
-use crate::error::{Error, Hint, Result};
-use crate::layout::{ArrayDesc, Coord};
-use crate::select::Selection;
-use crate::semantics::Semantics;
-use crate::tree::{Attrs, Node, closest};
+use super::Array;
+use crate::tree::closest;
+use crate::{ArrayDesc, Attrs, Coord, Dataset, Error, Hint, Node, Result, Semantics};
 
 /// The coordinate of one dimension.
 #[derive(Clone)]
@@ -51,7 +47,7 @@ impl Dataset {
             Coord::Uniform { start, step } => {
                 Ok((0..len).map(|k| start + k as f64 * step).collect())
             }
-            Coord::Node(id) => self.array_at(*id)?.read_f64(&Selection::all(), Axes::Stored),
+            Coord::Node(id) => self.array_at(*id)?.values(),
         }
     }
 }

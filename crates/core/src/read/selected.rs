@@ -8,13 +8,10 @@ use rayon::prelude::*;
 
 use super::{Array, Axes};
 use crate::chunks::BlockRequest;
-use crate::convert;
-use crate::error::{Error, Result};
 use crate::plan::{Axis, Block, Plan, Scratch};
 use crate::select::Span;
-use crate::shape::Shape;
 use crate::store::Store;
-use crate::wire::ByteOrder;
+use crate::{ByteOrder, Error, Result, Shape, convert};
 
 /// A fold has at most this number of tasks, and blocks as for `FOLD_THREADS` threads: results do not
 /// depend on the actual number of threads.
@@ -126,10 +123,9 @@ impl Selected<'_> {
         if let (Some(start), Some(element)) = (direct, NonZero::new(size)) {
             // Contiguous: read directly into `out`.
             let piece = (READ_INTO / element).max(1) * size;
-            let Array { store, dtype, .. } = self.array;
-            let (source, limits) = (self.array.source(), self.array.limits());
+            let Array { dataset, store, dtype, .. } = self.array;
             let fill = |(at, slot): (u64, &mut [u8])| {
-                pool.with(|scratch| store.fetch(source, limits, at, slot, &mut scratch.decoded))?;
+                pool.with(|scratch| store.fetch(dataset, at, slot, &mut scratch.decoded))?;
                 convert::to_little(*dtype, slot);
                 Ok(())
             };
@@ -296,15 +292,14 @@ impl Selected<'_> {
             let block = plan.block(number);
             let Scratch { out, staging, .. } = scratch;
             out.resize(needed as usize, 0);
-            let (source, limits) = (array.source(), array.limits());
             let request = BlockRequest { spans: &self.spans, slowest: &self.slowest, block };
-            chunks.read(source, limits, &request, out, staging)?;
+            chunks.read(&array.dataset, &request, out, staging)?;
             convert::to_little(array.dtype, out);
             return each(block, out);
         }
         let kept = RefCell::new(std::mem::take(&mut scratch.decoded));
         let fetch = |at, buffer: &mut [u8]| {
-            array.store.fetch(array.source(), array.limits(), at, buffer, &mut kept.borrow_mut())
+            array.store.fetch(&array.dataset, at, buffer, &mut kept.borrow_mut())
         };
         let block = plan.read(number, scratch, &fetch)?;
         scratch.decoded = kept.into_inner();

@@ -2,11 +2,7 @@
 
 use super::{Array, Axes};
 use crate::convert::{self, Number};
-use crate::dtype::{DType, Kind};
-use crate::error::{Error, Result};
-use crate::select::Selection;
-use crate::shape::Order;
-use crate::wire::ByteOrder;
+use crate::{ByteOrder, DType, Error, Kind, Order, Result, Selection};
 
 /// Text or a parsed selection.
 pub trait ToSelection {
@@ -72,9 +68,9 @@ impl<T: Number> FromArray for ndarray::ArrayD<T> {
 #[cfg(test)]
 mod tests {
     use crate::dataset::Dataset;
-    use crate::layout::{ArrayDesc, Layout};
+    use crate::layout::ArrayDesc;
     use crate::limits::Limits;
-    use crate::shape::{Order, Shape};
+    use crate::shape::Shape;
     use crate::source::Source;
     use crate::tree::{ROOT, Tree};
 
@@ -83,8 +79,12 @@ mod tests {
         let mut tree = Tree::new(&Limits::default());
         for (name, dtype) in [("z", "complex64"), ("n", "int64"), ("b", "bool8")] {
             let dtype: crate::dtype::DType = dtype.parse().unwrap();
-            let layout = Layout::Inline(vec![1; dtype.size()].into(), Order::C);
-            tree.add_array(ROOT, name, ArrayDesc::new(dtype, Shape::new([1]), layout)).unwrap();
+            tree.add_array(
+                ROOT,
+                name,
+                ArrayDesc::inline(dtype, Shape::new([1]), vec![1; dtype.size()]),
+            )
+            .unwrap();
         }
         let dataset = Dataset::new(Source::memory([]), tree);
         let error = dataset.array("z").unwrap().read::<Vec<f64>>("...").unwrap_err();

@@ -2,12 +2,7 @@
 
 use super::integers::Integers;
 use super::statistics::{Moments, Stats, has_exact_sums, statistics};
-use crate::dtype::Kind;
-use crate::error::{Error, Result};
-use crate::layout::Linear;
-use crate::read::{Array, Axes};
-use crate::select::{Selection, Slice};
-use crate::shape::Order;
+use crate::{Array, Axes, Error, Kind, Linear, Order, Result, Selection, Slice};
 
 /// Largest length of a last dimension that counts as components.
 pub const MOST_COMPONENTS: u64 = 16;
@@ -152,7 +147,7 @@ mod tests {
     use crate::limits::Limits;
     use crate::shape::Shape;
     use crate::source::Source;
-    use crate::tree::Tree;
+
     use proptest::prelude::*;
 
     fn array(
@@ -166,7 +161,7 @@ mod tests {
             ArrayDesc::new(dtype, Shape::new(shape), Layout::Inline(bytes.into(), order));
         desc.map = map;
         let limits = Limits::default().with_memory(1 << 20);
-        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
+        Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap()
     }
 
     /// Compares with statistics of each component read separately.

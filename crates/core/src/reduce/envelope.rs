@@ -1,10 +1,7 @@
 //! Min/max envelopes: minimum and maximum of buckets of consecutive elements, for line plots.
 
-use crate::convert;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
 use crate::read::Selected;
-use crate::with_number;
+use crate::{DType, Error, Result, convert, with_number};
 
 use super::statistics::in_lanes;
 
@@ -164,19 +161,19 @@ fn extremes(dtype: DType, bytes: &[u8]) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::dataset::Dataset;
-    use crate::layout::{ArrayDesc, Layout, Linear};
+    use crate::layout::{ArrayDesc, Linear};
     use crate::limits::Limits;
-    use crate::shape::{Order, Shape};
+    use crate::shape::Shape;
     use crate::source::Source;
-    use crate::tree::Tree;
+
     use proptest::prelude::*;
 
     fn run(dtype: DType, map: Option<Linear>, bytes: &[u8], buckets: usize) -> Envelope {
         let shape = Shape::new([(bytes.len() / dtype.size()) as u64]);
-        let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
+        let mut desc = ArrayDesc::inline(dtype, shape, bytes);
         desc.map = map;
         let limits = Limits::default();
-        let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap();
+        let array = Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap();
         envelope(&array.all().unwrap().with_block_bytes(100), buckets).unwrap()
     }
 

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
 use crate::read::Selected;
+use crate::{Error, Result};
 
 /// Number of parts that are counted separately, if the memory limit allows; fixed, so that sums of weights
 /// do not depend on the number of threads.
@@ -178,19 +178,18 @@ mod tests {
     use super::*;
     use crate::dataset::Dataset;
     use crate::dtype::DType;
-    use crate::layout::{ArrayDesc, Layout};
+    use crate::layout::ArrayDesc;
     use crate::limits::Limits;
     use crate::read::{Array, Axes};
-    use crate::shape::{Order, Shape};
+    use crate::shape::Shape;
     use crate::source::Source;
     use crate::tree::Tree;
     use proptest::prelude::*;
 
     fn array(dtype: DType, shape: &[u64], bytes: Vec<u8>) -> Array {
-        let layout = Layout::Inline(bytes.into(), Order::C);
-        let desc = ArrayDesc::new(dtype, Shape::new(shape), layout);
+        let desc = ArrayDesc::inline(dtype, Shape::new(shape), bytes);
         let limits = Limits::default();
-        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
+        Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap()
     }
 
     fn doubles(values: &[f64]) -> Array {
@@ -232,8 +231,7 @@ mod tests {
     #[test]
     fn bins_that_exceed_the_memory_limit_are_rejected() {
         let bytes: Vec<u8> = (0..100_u8).flat_map(|k| f64::from(k).to_le_bytes()).collect();
-        let layout = Layout::Inline(bytes.into(), Order::C);
-        let desc = ArrayDesc::new(DType::F64, Shape::new([100]), layout);
+        let desc = ArrayDesc::inline(DType::F64, Shape::new([100]), bytes);
         let limits = Limits::default().with_memory(1 << 20);
         let tree = Tree::new(&limits);
         let x = Dataset::new(Source::memory([]), tree).open_array(&desc).unwrap();

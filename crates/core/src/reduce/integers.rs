@@ -1,7 +1,6 @@
 //! Exact sums of integers.
 
-use crate::dtype::{DType, Kind};
-use crate::layout::Linear;
+use crate::{DType, Kind, Linear};
 
 use super::statistics::{ExactRange, RUN, Stats};
 

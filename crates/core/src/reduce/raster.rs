@@ -1,9 +1,6 @@
 //! Rasters: means of a two-dimensional selection in the cells of an image.
 
-use crate::error::{Error, Result};
-use crate::read::{Array, Axes};
-use crate::select::Selection;
-use crate::shape::Order;
+use crate::{Array, Axes, Error, Order, Result, Selection};
 
 use super::statistics::{RUN, SHRINK, in_lanes};
 
@@ -178,7 +175,7 @@ mod tests {
     use crate::limits::Limits;
     use crate::shape::Shape;
     use crate::source::Source;
-    use crate::tree::Tree;
+
     use proptest::prelude::*;
 
     fn array(shape: &[u64], order: Order, map: Option<Linear>, values: &[f64]) -> Array {
@@ -188,7 +185,7 @@ mod tests {
         desc.map = map;
         // A small memory limit gives small blocks, which tests merging.
         let limits = Limits::default().with_memory(1 << 18);
-        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
+        Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap()
     }
 
     #[test]

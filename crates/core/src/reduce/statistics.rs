@@ -4,9 +4,8 @@
 //! deviations are taken around the mean of the run while it is in the cache; runs are merged by the
 //! formulas of Chan, Golub and LeVeque, so that large offsets do not cancel the deviation.
 
-use crate::dtype::Kind;
-use crate::error::{Error, Result};
-use crate::read::{Array, Selected};
+use crate::read::Selected;
+use crate::{Array, Error, Kind, Result};
 
 use super::integers::Integers;
 
@@ -326,19 +325,19 @@ mod tests {
     use super::*;
     use crate::dataset::Dataset;
     use crate::dtype::DType;
-    use crate::layout::{ArrayDesc, Layout, Linear};
+    use crate::layout::{ArrayDesc, Linear};
     use crate::limits::Limits;
-    use crate::shape::{Order, Shape};
+    use crate::shape::Shape;
     use crate::source::Source;
-    use crate::tree::Tree;
+
     use proptest::prelude::*;
 
     fn stats(dtype: DType, map: Option<Linear>, bytes: &[u8]) -> Stats {
         let shape = Shape::new([(bytes.len() / dtype.size()) as u64]);
-        let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
+        let mut desc = ArrayDesc::inline(dtype, shape, bytes);
         desc.map = map;
         let limits = Limits::default();
-        let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap();
+        let array = Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc).unwrap();
         // Small blocks test merging.
         statistics(&array.all().unwrap().with_block_bytes(1000)).unwrap()
     }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::{Overwrite, Sink, exists, folder, follow};
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Suffix of temporary folders.
 const SUFFIX: &str = ".part";
@@ -88,7 +88,7 @@ impl FolderSink {
         };
         let shown = self.path.join(name);
         let file = create().map_err(|e| Error::io(&shown, e))?;
-        Ok(Sink::inside(file, shown))
+        Ok(Sink::over(file, shown, 0))
     }
 
     /// Replaces this folder, which must be empty, by an existing one on the same file system, so that

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::open_regular;
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Number of files kept open.
 const OPEN: usize = 32;

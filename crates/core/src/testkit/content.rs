@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use super::exercise::bad_finding;
 use super::same::{differences, object_hashes};
 use super::{Random, Suite, name};
-use crate::error::{ErrorKind, Result};
-use crate::format::{Format, Grade, HEAD_BYTES, Head, WriteOptions, write_file, writer_of};
+use crate::format::{Grade, HEAD_BYTES, Head, WriteOptions, write_file, writer_of};
 use crate::report::Severity;
-use crate::sink::Overwrite;
-use crate::source::Source;
-use crate::wire;
+use crate::{ErrorKind, Format, Overwrite, Result, Source, wire};
 
 pub(super) fn probe(suite: &Suite) -> Vec<String> {
     let mut failures = Vec::new();

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use super::exercise::exercise;
 use super::{Suite, guard, name};
-use crate::error::Result;
 use crate::format::{Region, RegionKind};
-use crate::source::Source;
+use crate::{Result, Source};
 
 /// In files up to this length in bytes, every byte is changed.
 const SMALL: u64 = 4 << 10;

@@ -1,15 +1,10 @@
 //! Runs every operation on a file once.
 
-use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Format, HEAD_BYTES, Head, OpenOptions};
-use crate::layout::{ArrayDesc, Layout};
-use crate::limits::Limits;
-use crate::read::Array;
-use crate::report::Finding;
-use crate::source::Source;
-use crate::tree::NodeId;
-use crate::wire;
+use crate::format::{HEAD_BYTES, Head};
+use crate::{
+    Array, ArrayDesc, Dataset, Error, ErrorKind, Finding, Format, Layout, Limits, NodeId,
+    OpenOptions, Result, Source, wire,
+};
 
 /// Number of frames of an array that are read; a damaged header may contain any number.
 const FRAMES: u64 = 32;

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Suite;
+use crate::Limits;
 use crate::error::human_bytes;
-use crate::limits::Limits;
 
 /// Interface to the counting allocator of a test crate.
 #[derive(Clone, Copy, Debug)]

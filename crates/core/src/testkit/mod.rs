@@ -56,12 +56,7 @@ mod same;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::dataset::Dataset;
-use crate::error::Result;
-use crate::format::{Format, OpenOptions};
-use crate::limits::Limits;
-use crate::report::Finding;
-use crate::source::Source;
+use crate::{Dataset, Finding, Format, Limits, OpenOptions, Result, Source};
 
 pub use guard::Meter;
 pub use same::{assert_same_content, differences, object_hashes};

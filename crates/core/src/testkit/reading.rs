@@ -3,13 +3,8 @@
 use super::exercise::{Outcome, exercise, some_frames};
 use super::same::{differences, object_hashes};
 use super::{Random, Suite, guard, name};
-use crate::dataset::Dataset;
-use crate::error::{ErrorKind, Result};
 use crate::format::Region;
-use crate::limits::Limits;
-use crate::read::{Array, Axes};
-use crate::select::{Selection, Slice};
-use crate::source::Source;
+use crate::{Array, Axes, Dataset, ErrorKind, Limits, Result, Selection, Slice, Source};
 
 /// Larger arrays, in bytes, are not tested with small reads.
 const LARGEST: u64 = 16 << 20;
@@ -110,7 +105,7 @@ fn split(array: &Array) -> Result<Vec<String>> {
     let mut failures = Vec::new();
     let lengths = array.shape().lengths();
     let size = array.dtype().size();
-    let all = array.read_bytes(&Selection::all(), Axes::Stored)?;
+    let all = array.bytes()?;
     let count = array.shape().count().unwrap_or(0);
 
     let mut joined = Vec::with_capacity(all.len());

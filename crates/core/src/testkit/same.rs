@@ -5,15 +5,10 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::dataset::Dataset;
-use crate::error::Result;
-use crate::layout::{ArrayDesc, Coord, Layout, Linear};
-use crate::read::{Array, Axes};
-use crate::select::Selection;
-use crate::semantics::Semantics;
-use crate::shape::Order;
-use crate::tree::{Attrs, NodeId, Tree, Value};
-use crate::wire::ByteOrder;
+use crate::{
+    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, Dataset, Layout, Linear, NodeId, Order,
+    Result, Selection, Semantics, Tree, Value,
+};
 
 /// Fails unless `a` and `b` have the same content; see [`differences`].
 ///

@@ -67,6 +67,13 @@ impl Attrs {
         }
     }
 
+    /// Appends a text, unless it is empty.
+    pub fn push_text(&mut self, name: &str, text: &str) {
+        if !text.is_empty() {
+            self.push(name, text);
+        }
+    }
+
     /// Replaces the first attribute called `name`, or appends it.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         let name = name.into();
@@ -136,8 +143,8 @@ impl Attrs {
     }
 
     /// All attributes in file order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> + ExactSizeIterator {
-        self.list.iter().map(|(name, value)| (name.as_str(), value))
+    pub fn iter(&self) -> Iter<'_> {
+        self.into_iter()
     }
 
     /// Number of attributes.
@@ -211,23 +218,18 @@ impl IntoIterator for Attrs {
     }
 }
 
+/// Iterator over attributes in file order.
+pub type Iter<'a> = std::iter::Map<
+    std::slice::Iter<'a, (String, Value)>,
+    fn(&'a (String, Value)) -> (&'a str, &'a Value),
+>;
+
 impl<'a> IntoIterator for &'a Attrs {
     type Item = (&'a str, &'a Value);
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {
-        Iter(self.list.iter())
-    }
-}
-
-/// Iterator over attributes in file order.
-pub struct Iter<'a>(std::slice::Iter<'a, (String, Value)>);
-
-impl<'a> Iterator for Iter<'a> {
-    type Item = (&'a str, &'a Value);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(name, value)| (name.as_str(), value))
+        self.list.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
 

@@ -1,8 +1,7 @@
 //! Losses of formats that write plain arrays and store metadata from which the rest is restored.
 
-use spile_core::Dataset;
 use spile_core::format::{Loss, LossKind};
-use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::{ArrayDesc, Coord, Dataset};
 
 use super::is_stackable;
 use crate::losses::{Kept, Losses};

@@ -1,10 +1,6 @@
 //! Rectangular parts of plain arrays.
 
-use spile_core::error::Result;
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::NodeId;
+use spile_core::{Array, Axes, NodeId, Order, Result, Selection, Shape, Slice};
 
 use super::{Flat, Stack};
 
@@ -18,7 +14,7 @@ impl Flat {
         start: &[u64],
         lengths: &[u64],
     ) -> Result<Vec<u8>> {
-        let size = self.tree().node(id).array.as_ref().map_or(1, |array| array.dtype.size());
+        let size = self.tree().array(id).map_or(1, |array| array.dtype.size());
         let bytes = Shape::new(lengths).bytes(size)?;
         let mut out = vec![0; self.content.limits().allow(bytes, "a part of an array")?];
         let ranges =
@@ -40,7 +36,7 @@ impl Flat {
             }
             return Ok(out);
         }
-        let shape = self.tree().node(id).array.as_ref().map(|array| &array.shape);
+        let shape = self.tree().array(id).map(|array| &array.shape);
         let tail = shape.map_or(&[][..], |shape| &shape.lengths()[1..]);
         for (frame, own) in stack.rows_within(tail, first..first + rows) {
             let Some(array) = self.content.array_in_frame(stack.node, frame)? else { continue };

@@ -4,19 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use spile_core::frames::{Cells, Moments};
-use spile_core::layout::Linear;
-use spile_core::limits::Limits;
 use spile_core::metadata::{StoredMetadata, restore};
-use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, differences};
-use spile_core::tree::Attrs;
+use spile_core::{Attrs, Limits, Linear, Source};
 
 /// A tree with every kind of layout, over distinct bytes.
 fn content() -> Dataset {
     let source = Source::memory((0..=255).collect::<Vec<u8>>());
     let mut tree = Tree::new(&Limits::default());
     tree.node_mut(ROOT).attrs = Attrs::from([("code", "Epoch".into()), ("x", 2.5.into())]);
-    let plain = |offset, len| Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
+    let plain = |offset, len| Layout::contiguous(offset, len, Order::C);
     let cell = |shape: &[u64], offset: u64| {
         let bytes = 4 * shape.iter().product::<u64>();
         Some(FrameCell { shape: Shape::new(shape), layout: plain(offset, bytes) })
@@ -29,7 +26,7 @@ fn content() -> Dataset {
     let group = tree.add_group(ROOT, "a group").unwrap();
     let x = ArrayDesc::new(DType::I16, Shape::new([3]), plain(7, 6));
     let x = tree.add_array(group, "x", x).unwrap();
-    let fortran = Layout::Plain { extents: Extents::one(13, 12), order: Order::F };
+    let fortran = Layout::contiguous(13, 12, Order::F);
     let mut field = ArrayDesc::new("int16-be".parse().unwrap(), Shape::new([3, 2]), fortran);
     field.coords = vec![Coord::Node(x), Coord::Uniform { start: -1.0, step: 0.25 }];
     field.dims = vec!["x".into(), "y".into()];
@@ -105,7 +102,7 @@ fn a_tree_is_restored_from_plain_arrays_and_its_metadata() {
     let flat = Flat::new(&content).unwrap();
     let shape = |path: &str| {
         let id = flat.tree().at(path).unwrap_or_else(|| panic!("{path}"));
-        flat.tree().node(id).array.as_ref().unwrap().shape.to_string()
+        flat.tree().array(id).unwrap().shape.to_string()
     };
     assert_eq!((shape("even"), shape("rows")), ("3 x 2 x 3".into(), "2 x 2".into()));
     assert_eq!((shape("a group/lone"), shape("rows.rows")), ("2".into(), "3".into()));
@@ -184,11 +181,11 @@ fn large_and_small_frames_are_streamed_in_order() {
         let flat = Flat::new(&content).unwrap();
         let plain = written(&flat, &limits);
         let id = plain.tree().at("n").unwrap();
-        let array = plain.tree().node(id).array.as_ref().unwrap();
+        let array = plain.tree().array(id).unwrap();
         let all = 4 * lengths.iter().sum::<u64>();
         assert_eq!(array.bytes().unwrap(), all);
         let read = plain.array_at(id).unwrap();
-        let read = read.read_bytes(&Selection::all(), Axes::Stored).unwrap();
+        let read = read.bytes().unwrap();
         assert!(read == numbers[..all as usize], "{} frames", lengths.len());
     }
 }
@@ -197,8 +194,7 @@ fn large_and_small_frames_are_streamed_in_order() {
 fn an_array_below_an_array_is_restored_from_a_group_beside_it() {
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
-    let array =
-        |k: u8| ArrayDesc::new(DType::U8, Shape::new([2]), Layout::Inline([k, k].into(), Order::C));
+    let array = |k: u8| ArrayDesc::inline(DType::U8, Shape::new([2]), [k, k]);
     let group = tree.add_group(ROOT, "Derived").unwrap();
     let density = tree.add_array(group, "Density", array(1)).unwrap();
     tree.add_array(density, "electron", array(2)).unwrap();
@@ -215,8 +211,7 @@ fn an_array_below_an_array_is_restored_from_a_group_beside_it() {
 #[test]
 fn children_of_an_array_that_is_not_in_the_file_are_restored_below_a_group() {
     let limits = Limits::default();
-    let array =
-        |k: u8| ArrayDesc::new(DType::U8, Shape::new([2]), Layout::Inline([k, k].into(), Order::C));
+    let array = |k: u8| ArrayDesc::inline(DType::U8, Shape::new([2]), [k, k]);
     let mut tree = Tree::new(&limits);
     let density = tree.add_array(ROOT, "Density", array(1)).unwrap();
     let mut electron = array(2);

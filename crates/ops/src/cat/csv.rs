@@ -3,14 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use spile_core::Dataset;
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::Array;
-use spile_core::select::Selection;
-use spile_core::tree::Node;
+use spile_core::{Array, ArrayDesc, Coord, DType, Dataset, Kind, Node, Result, Selection, convert};
 
 use super::{Values, Words, select, shown};
 

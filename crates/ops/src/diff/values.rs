@@ -4,14 +4,8 @@
 //! numbers.
 
 use rayon::prelude::*;
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::Linear;
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, boxes};
-use spile_core::shape::Shape;
-use spile_core::wire::ByteOrder;
+use spile_core::select::boxes;
+use spile_core::{Array, Axes, ByteOrder, DType, Kind, Linear, Result, Selection, Shape, convert};
 
 use super::Rules;
 

@@ -2,14 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Extent, Layout};
-use spile_core::limits::Limits;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::{Part, Source};
-use spile_core::tree::NodeId;
-use spile_core::wire::ByteOrder;
+use spile_core::source::Part;
+use spile_core::{
+    ArrayDesc, ByteOrder, DType, Error, Extent, Kind, Layout, Limits, NodeId, Order, Result, Shape,
+    Source,
+};
 use spile_interchange::flat::Flat;
 
 /// Largest array in bytes that is stored in the index itself.

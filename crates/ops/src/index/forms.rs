@@ -5,14 +5,7 @@ use std::io::Write;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value as Json, json};
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree};
+use spile_core::{ArrayDesc, DType, Dataset, Limits, ROOT, Result, Shape, Source, Tree};
 
 use super::Index;
 use super::chunks::Place;
@@ -86,8 +79,7 @@ impl Index {
         let mut tree = Tree::new(limits);
         let mut add = |name: &str, dtype: DType, bytes: Vec<u8>| {
             let shape = Shape::new([places.len() as u64]);
-            let layout = Layout::Inline(bytes.into(), Order::C);
-            tree.add_array(ROOT, name, ArrayDesc::new(dtype, shape, layout)).map(drop)
+            tree.add_array(ROOT, name, ArrayDesc::inline(dtype, shape, bytes)).map(drop)
         };
         if let [Place::Inside(bytes)] = places {
             let size = bytes.len() as u32;

@@ -1,13 +1,7 @@
 //! What is lost when a dataset is written as GSD, from metadata alone.
 
-use spile_core::Dataset;
-use spile_core::error::Result;
 use spile_core::format::{Loss, LossKind};
-use spile_core::frames::FrameAxis;
-use spile_core::layout::ArrayDesc;
-use spile_core::semantics::Semantics;
-use spile_core::tree::{NodeId, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{ArrayDesc, ByteOrder, Dataset, FrameAxis, NodeId, Result, Semantics, Value};
 use spile_interchange::{Kept, Losses};
 
 use super::{Column, Plan};

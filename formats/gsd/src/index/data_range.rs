@@ -1,6 +1,7 @@
 //! Validation of index entries: every check that an entry must pass before its data are read.
 
-use spile_core::error::{Error, Hint, Result, human_bytes};
+use spile_core::error::human_bytes;
+use spile_core::{Error, Hint, Result};
 
 use super::Index;
 use crate::wire::{Block, Entry, SLOT, Type};

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use spile_core::error::Result;
+use spile_core::Result;
 
 use super::Index;
 use super::pages::{PAGE, Page};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use spile_core::error::{Error, Hint, Result};
+use spile_core::{Error, Hint, Result};
 
 use super::Index;
 use crate::wire::Entry;

@@ -1,9 +1,6 @@
 //! The chunks of the HOOMD schema and their defaults.
 
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
+use spile_core::{DType, Error, Limits, Result, convert};
 
 use super::Values;
 use crate::read::STEP;

@@ -1,8 +1,6 @@
 //! Logged quantities of all frames.
 
-use spile_core::convert;
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
+use spile_core::{Error, Result, Source, convert};
 
 use super::resolve::field_error;
 use super::{Trajectory, Values};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use spile_core::convert::{self, Number};
-use spile_core::error::{Error, Result};
+use spile_core::{Error, Result};
 
 use super::fields::{COUNTS, FIELDS, Field, GROUPS, position};
 use super::resolve::{Origin, Resolved, Trajectory};

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use spile_core::convert;
-use spile_core::error::{Error, Result};
+use spile_core::{Error, Result, convert};
 
 use super::fields::{COUNTS, FIELDS, Field, GROUPS, Kind};
 use super::read::Decoded;

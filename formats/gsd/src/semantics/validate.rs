@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use spile_core::error::Result;
-use spile_core::report::{Report, Severity};
+use spile_core::report::Severity;
+use spile_core::{Report, Result};
 
 use super::fields::{FIELDS, GROUPS};
 use super::{Links, Snapshot, Trajectory};

@@ -4,11 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::sink::Overwrite;
+use spile_core::{DType, Error, Limits, Overwrite, Result, convert};
 
 use super::fields::{GROUPS, Kind, encode_names, is_default};
 use super::{Links, Snapshot, Trajectory, Values, field, has_fallback, missing_value};

@@ -5,12 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spile_core::error::{Error, Hint, Result};
-use spile_core::report::{Finding, Report};
-use spile_core::shape::Shape;
+use spile_core::{Error, Finding, Hint, Report, Result, Shape};
 
 use crate::index::{Index, sample};
-use crate::read::{is_damage, shape};
+use crate::read::shape;
 use crate::wire::{Entry, Type};
 
 /// Memory of an array of the tree in bytes.
@@ -110,7 +108,7 @@ impl Survey {
     }
 
     fn add_damage(&mut self, id: u32, error: Error) -> Result<()> {
-        if !is_damage(&error) {
+        if !error.is_about_content() {
             return Err(error);
         }
         if let Some(damage) = self.damaged.get_mut(&id) {

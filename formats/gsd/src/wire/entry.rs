@@ -1,7 +1,6 @@
 //! Index entries in all layouts.
 
-use spile_core::error::{Error, Result};
-use spile_core::wire::{ByteOrder, Wire};
+use spile_core::{ByteOrder, Error, Result, Wire};
 
 use super::{Abi, Form, Type};
 

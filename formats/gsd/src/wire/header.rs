@@ -1,8 +1,7 @@
 //! The header in all layouts.
 
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, Error, Result, Source, Wire};
 
 use super::{Abi, Block, CHECK, Form, HEADER, MAGIC, MAGIC_LONG, MARKER, Marker, SLOT, TEXT};
 

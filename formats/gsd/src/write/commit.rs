@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use spile_core::error::Result;
+use spile_core::Result;
 
-use super::{COPY, Writer};
+use super::Writer;
 use crate::wire::{Block, Form, Marker, SLOT};
 
 impl Writer {
@@ -99,17 +99,13 @@ impl Writer {
     }
 
     fn copy_index(&self, to: Block) -> Result<()> {
-        let size = self.header.form.entry_size();
-        let bytes = self.count * size;
-        let mut buffer = vec![0; bytes.min(COPY) as usize];
-        let mut done = 0;
-        while done < bytes {
-            let part = &mut buffer[..(bytes - done).min(COPY) as usize];
-            self.file.source().read_exact_at(self.header.index.location + done, part)?;
-            self.sink.write_all_at(to.location + done, part)?;
-            done += part.len() as u64;
-        }
-        Ok(())
+        let (mut at, from) = (to.location, self.header.index.location);
+        let bytes = self.count * self.header.form.entry_size();
+        self.file.source().for_each_block(from, bytes, |block| {
+            self.sink.write_all_at(at, block)?;
+            at += block.len() as u64;
+            Ok(())
+        })
     }
 
     /// Commits the completed frames and removes the marker.

@@ -3,8 +3,7 @@
 
 use std::io::Write as _;
 
-use spile_core::error::{Error, Result};
-use spile_core::sink::Sink;
+use spile_core::{Error, Result, Sink};
 
 use crate::names::Names;
 use crate::wire::{About, Entry, Form, Header, SLOT, Type, tables_for};

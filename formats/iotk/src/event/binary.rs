@@ -1,10 +1,6 @@
 //! Events from records (seed section 2): a tag is two records, data is one.
 
-use spile_core::error::{Error, Result};
-use spile_core::layout::Extents;
-use spile_core::limits::Limits;
-use spile_core::source::Source;
-use spile_core::wire::Wire;
+use spile_core::{Error, Extents, Limits, Result, Source, Wire};
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
 use crate::record::{Framing, Record, Records};

@@ -4,10 +4,7 @@
 use std::collections::VecDeque;
 
 use memchr::{memchr, memchr_iter};
-use spile_core::error::{Error, Result};
-use spile_core::layout::{Extent, Extents};
-use spile_core::limits::Limits;
-use spile_core::source::Source;
+use spile_core::{Error, Extent, Extents, Limits, Result, Source};
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
 use crate::record::Window;

@@ -1,8 +1,6 @@
 //! Builds an index from events. All memory is charged to the limits before it is allocated.
 
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::report::Finding;
+use spile_core::{Error, Finding, Limits, Result};
 
 use super::{Element, Index, Markup};
 use crate::event::{Event, Item, declared_qe_syntax};

@@ -2,12 +2,7 @@
 //! library). All functions return `None` or false for a missing element.
 
 use spile_core::convert::{Number, part, swap, text_of};
-use spile_core::dtype::Kind;
-use spile_core::error::{Error, Result};
-use spile_core::layout::ArrayDesc;
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::wire::ByteOrder;
+use spile_core::{Array, ArrayDesc, ByteOrder, Error, Kind, Result};
 use zerocopy::IntoBytes;
 
 use crate::cast::Cast;
@@ -40,9 +35,8 @@ impl File {
         {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
             let total = filler.out.len() as u64;
-            let (source, limits) = (self.source(), self.limits());
             let mut each = |bytes: &[u8]| filler.take(bytes);
-            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(in_element)?;
+            stream_numbers(&self.bytes, data, scalar, total, &mut each).map_err(in_element)?;
             native(out);
             return Ok(true);
         }
@@ -71,32 +65,33 @@ impl File {
         Ok(self.read_into(path, &mut out)?.then_some(out))
     }
 
+    /// The data of the element at `path`.
+    fn array_at(&self, path: &str) -> Result<Option<Array>> {
+        self.index().find(path).map_or(Ok(None), |element| self.array(element))
+    }
+
     /// The numbers of the element at `path` as `f64`, from any numeric type; `None` without data.
     pub fn read_f64(&self, path: &str) -> Result<Option<Vec<f64>>> {
-        let Some(element) = self.index().find(path) else { return Ok(None) };
-        let array = self.array(element)?;
-        array.map(|a| a.read_f64(&Selection::all(), Axes::Stored)).transpose()
+        self.array_at(path)?.map(|array| array.values()).transpose()
     }
 
     /// The logicals of the element at `path`, of any kind; `None` without data. Fails for another type.
     pub fn read_logicals(&self, path: &str) -> Result<Option<Vec<bool>>> {
-        let Some(element) = self.index().find(path) else { return Ok(None) };
-        let Some(array) = self.array(element)? else { return Ok(None) };
+        let Some(array) = self.array_at(path)? else { return Ok(None) };
         let dtype = array.dtype();
         if dtype.kind() != Kind::Bool {
             let message = format!("expected logicals, found {dtype} elements");
             return Err(Error::argument(message).in_object(format!("element {path}")));
         }
-        let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
+        let bytes = array.bytes()?;
         let is_true = |element: &[u8]| element.iter().any(|byte| *byte != 0);
         Ok(Some(bytes.chunks(dtype.size()).map(is_true).collect()))
     }
 
     /// The strings of the element at `path` without trailing blanks; `None` without data.
     pub fn read_strings(&self, path: &str) -> Result<Option<Vec<String>>> {
-        let Some(element) = self.index().find(path) else { return Ok(None) };
-        let Some(array) = self.array(element)? else { return Ok(None) };
-        let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
+        let Some(array) = self.array_at(path)? else { return Ok(None) };
+        let bytes = array.bytes()?;
         Ok(Some(bytes.chunks(array.dtype().size().max(1)).map(text_of).collect()))
     }
 }

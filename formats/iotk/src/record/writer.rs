@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use spile_core::error::{Error, Result};
+use spile_core::{Error, Result};
 
 use super::{Framing, SUBRECORD};
 

@@ -5,9 +5,7 @@
 use std::collections::HashSet;
 
 use memchr::memchr;
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::limits::Limits;
-use spile_core::source::Source;
+use spile_core::{Error, ErrorKind, Limits, Result, Source};
 
 use crate::event::text::{LONGEST_NAME, begins_tag};
 use crate::event::{Event, Events, Form, Item};

@@ -5,12 +5,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Folder, FolderFormat, OpenOptions, Parsed};
-use spile_core::limits::{Budget, Limits};
-use spile_core::report::Report;
-use spile_core::source::{Part, Source};
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
+use spile_core::format::{Folder, FolderFormat};
+use spile_core::limits::Budget;
+use spile_core::source::Part;
+use spile_core::{
+    Attrs, Error, ErrorKind, Limits, NodeId, OpenOptions, Parsed, ROOT, Report, Result, Source,
+    Tree,
+};
 
 use crate::Iotk;
 use crate::read::File;

@@ -3,12 +3,7 @@
 use std::io::Write;
 
 use spile_core::convert::swap;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::Order;
-use spile_core::wire::ByteOrder;
+use spile_core::{Array, ByteOrder, DType, Error, Order, Result};
 
 use super::{Out, Writer};
 use crate::cast::{Cast, fortran};
@@ -26,7 +21,7 @@ impl<W: Write> Writer<W> {
         let (stored, map) = (array.dtype().with_order(ByteOrder::Little), array.map());
         let (dtype, each) = fortran(stored, map);
         let count = array.shape().count().unwrap_or(0).saturating_mul(each);
-        let all = array.select(&Selection::all(), Axes::Order(Order::F))?;
+        let all = array.all_in(Order::F)?;
         let recast = || (dtype != stored || map.is_some()).then(|| Cast::new(stored, map, dtype));
         let out = match &mut self.out {
             Out::Text(out) => out,

@@ -4,10 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{Attrs, ByteOrder, DType, Result, Value};
 
 use crate::event::text::begins_tag;
 use crate::scalar::{Scalar, Style};

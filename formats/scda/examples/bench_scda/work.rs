@@ -27,8 +27,7 @@ use std::time::{Duration, Instant};
 
 use protocol::{Buffer, reply};
 use spile_core::comm::{Comm, gather_numbers};
-use spile_core::limits::Limits;
-use spile_core::sink::Overwrite;
+use spile_core::{Limits, Overwrite};
 use spile_scda::wire::{Breaks, format_entries, parse_entries};
 use spile_scda::{Cursor, Elements, Options, Slots, Writer};
 

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 use spile_core::comm::gather_numbers;
-use spile_core::error::{Error, Result};
 use spile_core::layout::Codec as _;
+use spile_core::{Error, Result};
 
 use super::{Cursor, Share};
 use crate::buffers::{ENCODED_AT_ONCE, Slots, split};

@@ -6,10 +6,7 @@ use std::path::Path;
 
 use spile_core::comm::{Comm, agree_alike};
 use spile_core::convert::{self, Number};
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{Attrs, ByteOrder, DType, Error, Result, Value};
 use zerocopy::IntoBytes;
 
 use super::{Description, Field, Group};

@@ -4,12 +4,9 @@ use std::path::{Path, PathBuf};
 
 use spile_core::comm::{Comm, agree, agree_alike};
 use spile_core::convert::{self, Number};
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Hint, Result};
-use spile_core::limits::{Budget, Limits};
-use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, Value, closest};
-use spile_core::wire::ByteOrder;
+use spile_core::limits::Budget;
+use spile_core::tree::closest;
+use spile_core::{Attrs, ByteOrder, DType, Error, Hint, Limits, Result, Shape, Value};
 use zerocopy::IntoBytes;
 
 use super::checkpoint::check_type;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
+use spile_core::{Error, Result, Source};
 
 use super::{Breaks, ENTRY, unpad};
 

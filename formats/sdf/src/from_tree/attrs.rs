@@ -1,7 +1,7 @@
 //! Values of attributes in the types of block metadata. A missing attribute or one of another type is zero
 //! or empty.
 
-use spile_core::tree::{Attrs, Value};
+use spile_core::{Attrs, Value};
 
 pub(super) fn text(attrs: &Attrs, name: &str) -> String {
     attrs.get_str(name).unwrap_or_default().to_string()

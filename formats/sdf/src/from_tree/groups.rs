@@ -3,9 +3,7 @@
 
 use std::collections::HashSet;
 
-use spile_core::error::Result;
-use spile_core::layout::Extent;
-use spile_core::tree::{Attrs, Node, NodeId};
+use spile_core::{Attrs, Extent, Node, NodeId, Result};
 
 use super::{Form, TreeWriter, attrs, factor, kind, label, stored_datatype, unsupported};
 use crate::to_tree::{DATATYPE, NAME, TYPE};
@@ -121,7 +119,7 @@ impl<'a> TreeWriter<'a> {
         let mut length = 0_u64;
         for member_id in &group.ids {
             let member = self.ids.get(member_id.as_str()).copied();
-            let desc = member.and_then(|member| self.tree.node(member).array.as_ref());
+            let desc = member.and_then(|member| self.tree.array(member));
             let (Some(member), Some(desc)) = (member, desc) else {
                 return Err(unsupported(format!("no member named \"{member_id}\"")));
             };

@@ -1,10 +1,8 @@
 //! What writing a dataset does not keep: the blocks are planned without data, read as a tree, and
 //! compared with the dataset.
 
-use spile_core::Dataset;
-use spile_core::error::Result;
 use spile_core::format::{Loss, LossKind};
-use spile_core::tree::{Node, ROOT};
+use spile_core::{Dataset, Node, ROOT, Result};
 use spile_interchange::losses::compare;
 use spile_interchange::midpoints::DERIVED;
 

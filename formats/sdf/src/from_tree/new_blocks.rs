@@ -1,14 +1,8 @@
 //! Writes arrays that were not read from SDF.
 
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::shape::Order;
-use spile_core::tree::{Node, NodeId};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Axes, ByteOrder, Coord, DType, Kind, Node, NodeId, Order, Result, Selection, convert,
+};
 
 use super::{TreeWriter, attrs, dimensions, factor, no_type, unsupported};
 use crate::wire::DataType;
@@ -53,7 +47,7 @@ impl TreeWriter<'_> {
         let length = (form.bytes / dtype.size() as u64).saturating_mul(size);
         let mut at = self.write_block(id, types, &meta, length, None)?.offset;
         let Some(array) = self.open(desc)? else { return Ok(()) };
-        array.select(&Selection::all(), Axes::Order(Order::F))?.stream(|_, bytes| {
+        array.all_in(Order::F)?.stream(|_, bytes| {
             let bytes = recode(dtype, datatype, bytes)?;
             self.fill_bytes(at, None, &bytes)?;
             at += bytes.len() as u64;

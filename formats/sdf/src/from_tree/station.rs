@@ -1,10 +1,6 @@
 //! Writes stations.
 
-use spile_core::dtype::Kind;
-use spile_core::error::Result;
-use spile_core::read::Axes;
-use spile_core::select::{Selection, Slice};
-use spile_core::tree::{Node, NodeId};
+use spile_core::{Axes, Kind, Node, NodeId, Result, Selection, Slice};
 
 use super::{TreeWriter, attrs, factor, label, no_type, unsupported};
 use crate::wire::DataType;

@@ -5,15 +5,11 @@
 use std::sync::Arc;
 
 use spile_core::computed::{Computed, Function, store_f64};
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Coord, Extent, Layout};
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, Slice};
-use spile_core::semantics::{Centring, Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, NodeId, Tree};
-use spile_core::wire::ByteOrder;
+use spile_core::semantics::Centring;
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, DType, Error, Extent, Kind, Layout, NodeId,
+    Order, Result, Role, Selection, Semantics, Shape, Slice, Tree,
+};
 use spile_interchange::midpoints::{self, DERIVED, midpoints};
 
 use crate::block::{Block, stored};

@@ -5,18 +5,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use spile_core::Dataset;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Hint, Result};
-use spile_core::layout::{ArrayDesc, Extent, Layout};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::report::Report;
-use spile_core::select::{Selection, Slice};
-use spile_core::semantics::{Centring, Role, Semantics};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, Tree};
+use spile_core::semantics::Centring;
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, DType, Dataset, Error, ErrorKind, Extent, Hint, Limits, NodeId,
+    Order, Report, Result, Role, Selection, Semantics, Shape, Slice, Source, Tree,
+};
 
 use super::derived::{PIECE, computed, derived_attrs, extent, no_input};
 use crate::block::{Block, stored};
@@ -140,7 +133,7 @@ impl Builder<'_> {
         }
         let field = |k: usize| {
             let (own_mesh, v, node) = centred(k)?;
-            let desc = self.tree.node(node).array.as_ref()?;
+            let desc = self.tree.array(node)?;
             let complete = extent(desc).is_some() && desc.shape.lengths() == v.dims;
             let fits = own_mesh == mesh && v.dims == *dims && complete;
             (fits && obstacles.iter().all(|(obstacle, _)| *obstacle != k)).then_some(node)
@@ -180,7 +173,7 @@ impl Surfaces<'_> {
                 let name = format!("boundary_{letter}_{end}");
                 let group = self.add_group(&name, &name)?;
                 for field in &self.grid.fields {
-                    let own = self.tree.node(*field).array.as_ref();
+                    let own = self.tree.array(*field);
                     let Some(desc) = own.and_then(|own| layer(own, direction, at)) else {
                         continue;
                     };
@@ -217,10 +210,10 @@ impl Surfaces<'_> {
 
     /// Number of the obstacle that contains each cell; 0 for none.
     fn obstacle_numbers(&self, obstacle: NodeId) -> Result<Vec<f64>> {
-        let desc = self.tree.node(obstacle).array.as_ref();
+        let desc = self.tree.array(obstacle);
         let desc =
             desc.ok_or_else(|| Error::malformed("sdf-018", "obstacle block without data"))?;
-        let dataset = Dataset::new(self.source.clone(), Tree::new(self.limits));
+        let dataset = Dataset::of_bytes(self.source.clone(), self.limits);
         dataset.open_array(desc)?.read_f64(&Selection::all(), Axes::Order(Order::F))
     }
 
@@ -309,8 +302,7 @@ impl Surfaces<'_> {
         let number = |node| nodes.partition_point(|known| *known < node) as i32;
         let corners = faces.iter().flat_map(|face| face.corners);
         let corners: Vec<u8> = corners.flat_map(|node| number(node).to_le_bytes()).collect();
-        let layout = Layout::Inline(corners.into(), Order::C);
-        let corners = ArrayDesc::new(DType::I32, Shape::new([count, 4]), layout);
+        let corners = ArrayDesc::inline(DType::I32, Shape::new([count, 4]), corners);
         let points = self.vertices(nodes).with_semantics(Semantics::role(Role::Mesh));
         let lists = [
             ("vertices", points, ["vertex", "direction"], "coordinates of the vertices"),
@@ -357,7 +349,7 @@ impl Surfaces<'_> {
         let types = (DType::F64, Shape::new([nodes.len() as u64, 3]));
         let memory = move |count: u64| coordinates.saturating_add(count).saturating_mul(8);
         let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
-            let axes = inputs.iter().map(|axis| axis.read_f64(&Selection::all(), Axes::Stored));
+            let axes = inputs.iter().map(|axis| axis.values());
             let axes = axes.collect::<Result<Vec<_>>>()?;
             let nodes = nodes.iter().skip(first as usize / 3);
             for (vertex, node) in out.chunks_exact_mut(24).zip(nodes) {

@@ -2,15 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Extent, Layout, Linear};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
-use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, Attrs, ByteOrder, DType, Extent, Kind, Layout, Limits, Linear, NodeId, ROOT, Report,
+    Result, Role, Semantics, Shape, Tree, Value,
+};
 use spile_interchange::midpoints::DERIVED;
 
 use super::{BLOCK_INFO, DATATYPE, LONG_NAME, NAME, TYPE, paths, run_info, split_path, station};
@@ -92,7 +87,7 @@ impl<'a> Builder<'a> {
             Meta::PointVariable(v) => {
                 let mut desc = self.shaped(block, &[v.np]);
                 let mut attrs = variable(&mut desc, v.mult, &v.units, &v.mesh_id);
-                push_text(&mut attrs, "species", &v.species_id);
+                attrs.push_text("species", &v.species_id);
                 self.add_array(k, desc, attrs)
             }
             Meta::Constant(_) => {
@@ -138,9 +133,9 @@ impl<'a> Builder<'a> {
                     desc.semantics_mut().role = Role::Text;
                 }
                 let mut attrs = Attrs::new();
-                push_text(&mut attrs, "mimetype", mimetype);
-                push_text(&mut attrs, "checksum_type", checksum_type);
-                push_text(&mut attrs, "checksum", checksum);
+                attrs.push_text("mimetype", mimetype);
+                attrs.push_text("checksum_type", checksum_type);
+                attrs.push_text("checksum", checksum);
                 self.add_array(k, desc, attrs)
             }
             Meta::NameValue { names, values } => {
@@ -240,7 +235,7 @@ impl<'a> Builder<'a> {
         let numbers =
             |values: &[f64]| Value::List(values.iter().map(|v| Value::Float(*v)).collect());
         let mut attrs = Attrs::new();
-        push_text(&mut attrs, "species", species);
+        attrs.push_text("species", species);
         attrs.push("geometry", Value::Int(mesh.geometry.into()));
         attrs.push("minval", numbers(&mesh.minval));
         attrs.push("maxval", numbers(&mesh.maxval));
@@ -267,7 +262,7 @@ impl<'a> Builder<'a> {
             semantics.point_set = self.particle_dim(k);
             let mut attrs = Attrs::new();
             desc.map = linear(mesh.mults[axis], &mut attrs);
-            push_text(&mut attrs, "units", &mesh.units[axis]);
+            attrs.push_text("units", &mesh.units[axis]);
             let name = if label.is_empty() { format!("axis{}", axis + 1) } else { label.clone() };
             let dim = self.particle_dim(k).unwrap_or_else(|| name.clone());
             if rank == 1 {
@@ -312,9 +307,9 @@ impl<'a> Builder<'a> {
             (DATATYPE, self.blocks[k].header.datatype.name().into()),
             ("stagger", Value::Int(stitched.stagger.into())),
         ]);
-        push_text(&mut attrs, "mesh", &stitched.mesh_id);
-        push_text(&mut attrs, "material", &stitched.material_id);
-        push_text(&mut attrs, "material_name", &stitched.material_name);
+        attrs.push_text("mesh", &stitched.mesh_id);
+        attrs.push_text("material", &stitched.material_id);
+        attrs.push_text("material_name", &stitched.material_name);
         if !stitched.names.is_empty() {
             attrs.push("names", strings(&stitched.names));
         }
@@ -357,8 +352,8 @@ impl<'a> Builder<'a> {
 fn variable(desc: &mut ArrayDesc, mult: f64, units: &str, mesh: &str) -> Attrs {
     let mut attrs = Attrs::new();
     desc.map = linear(mult, &mut attrs);
-    push_text(&mut attrs, "units", units);
-    push_text(&mut attrs, "mesh", mesh);
+    attrs.push_text("units", units);
+    attrs.push_text("mesh", mesh);
     attrs
 }
 
@@ -370,12 +365,6 @@ pub(crate) fn linear(mult: f64, attrs: &mut Attrs) -> Option<Linear> {
         return None;
     }
     (mult != 1.0).then_some(Linear::new(0.0, mult))
-}
-
-pub(crate) fn push_text(attrs: &mut Attrs, name: &str, text: &str) {
-    if !text.is_empty() {
-        attrs.push(name, text);
-    }
 }
 
 /// A character array as strings whose length is the first dimension; `None` if it is not one.

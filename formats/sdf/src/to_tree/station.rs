@@ -1,12 +1,10 @@
 //! Time histories at stations. Rows with one value per variable become one array per variable.
 
-use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::semantics::Role;
-use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::{
+    ArrayDesc, Attrs, Coord, Extents, Layout, NodeId, Order, Result, Role, Shape, Tree, Value,
+};
 
-use super::builder::{linear, push_text};
+use super::builder::linear;
 use crate::block::Block;
 use crate::wire::FileHeader;
 use crate::wire::meta::Station;
@@ -110,7 +108,7 @@ fn columns(block: &Block, station: &Station, file: &FileHeader) -> Vec<(ArrayDes
         if let Some(mults) = &station.variable_mults {
             desc.map = linear(mults[k], &mut attrs);
         }
-        push_text(&mut attrs, "units", &station.variable_units[k]);
+        attrs.push_text("units", &station.variable_units[k]);
         columns.push((desc, attrs));
         offset += size;
     }

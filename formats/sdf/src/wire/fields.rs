@@ -1,7 +1,6 @@
 //! Encoding and decoding of fields. Each structure is described once, for both directions.
 
-use spile_core::error::{Error, Result};
-use spile_core::wire::{ByteOrder, Wire};
+use spile_core::{ByteOrder, Error, Result, Wire};
 
 use super::DataType;
 

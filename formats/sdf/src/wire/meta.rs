@@ -3,10 +3,7 @@
 
 mod encoding;
 
-use spile_core::error::Result;
-use spile_core::shape::Shape;
-use spile_core::tree::Value;
-use spile_core::wire::Wire;
+use spile_core::{Result, Shape, Value, Wire};
 
 use super::block_type::BlockType;
 use super::fields::Encoder;

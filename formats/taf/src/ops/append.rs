@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::{Array, Error, Limits, Order, Overwrite, Result, Shape, Sink};
 
 use super::{Target, rewrite};
 use crate::read::File;
@@ -31,7 +26,7 @@ pub fn append(path: &Path, input: &Array, safe: bool, limits: &Limits) -> Result
     let file = File::open(path, limits)?;
     let old = file.header();
     let new = extended(old, input.shape()).map_err(|e| e.with_path(path))?;
-    let selected = input.select(&Selection::all(), Axes::Order(Order::F))?;
+    let selected = input.all_in(Order::F)?;
     if safe {
         let mut sink = Sink::create(path, Overwrite::Replace)?;
         sink.write_all_at(0, &new.encode())?;
@@ -117,6 +112,6 @@ pub fn replace(path: &Path, input: &Array, limits: &Limits) -> Result<u64> {
         let message = format!("expected a {expected} array, found {found}");
         return Err(Error::argument(message).with_path(path));
     }
-    let selected = input.select(&Selection::all(), Axes::Order(Order::F))?;
+    let selected = input.all_in(Order::F)?;
     rewrite(&file, path, &Target::InPlace, header, &selected, None)
 }

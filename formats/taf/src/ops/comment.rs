@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::sink::Sink;
+use spile_core::{Error, Limits, Result, Sink};
 
 use crate::read::File;
 

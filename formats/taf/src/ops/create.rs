@@ -3,18 +3,11 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use spile_core::Dataset;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Layout, Linear};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
 use spile_core::reduce::statistics;
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
-use spile_core::sink::{Overwrite, Sink};
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{
+    Array, ArrayDesc, Axes, DType, Dataset, Error, Kind, Layout, Limits, Linear, Order, Overwrite,
+    Result, Selection, Shape, Sink, Source,
+};
 
 use crate::wire::{Dimension, Header, TYPES};
 use crate::write::{check_storable, pad_dimensions, write_array};
@@ -154,7 +147,7 @@ pub fn example(path: &Path, dimensions: u32, overwrite: Overwrite) -> Result<()>
     let desc =
         ArrayDesc::new(DType::F32, Shape::new(shape), Layout::Inline(bytes.into(), Order::F));
     let limits = Limits::default();
-    let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc)?;
+    let array = Dataset::of_bytes(Source::memory([]), &limits).open_array(&desc)?;
     let options = Create {
         grids: vec![(0.0, 0.01)],
         comments: format!("{dimensions}D example\n").into_bytes(),

@@ -2,11 +2,7 @@
 
 use std::path::Path;
 
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
-use spile_core::read::Axes;
-use spile_core::select::{Selection, Slice};
-use spile_core::shape::Shape;
+use spile_core::{Axes, Error, Limits, Result, Selection, Shape, Slice};
 
 use super::{Target, dimension_index, rewrite};
 use crate::read::File;

@@ -2,11 +2,7 @@
 
 use std::io::Write;
 
-use spile_core::convert;
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Hint, Result};
-use spile_core::read::Axes;
-use spile_core::select::{Selection, Slice};
+use spile_core::{Axes, DType, Error, Hint, Result, Selection, Slice, convert};
 
 use super::crop::{Bounds, index_range};
 use crate::read::File;

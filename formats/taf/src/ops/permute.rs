@@ -2,11 +2,7 @@
 
 use std::path::Path;
 
-use spile_core::error::{Error, Hint, Result};
-use spile_core::limits::Limits;
-use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::shape::Shape;
+use spile_core::{Axes, Error, Hint, Limits, Result, Selection, Shape};
 
 use super::{Target, rewrite};
 use crate::read::File;

@@ -1,14 +1,11 @@
 //! `.isf`: one record per preamble.
 
-use spile_core::error::Result;
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
-use spile_core::layout::{ArrayDesc, Coord, Linear};
-use spile_core::recording::{self, Record, Recording, region, samples};
-use spile_core::report::Report;
-use spile_core::shape::Shape;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
+use spile_core::format::{Region, RegionKind};
+use spile_core::recording::{self, Record, Recording, samples};
 use spile_core::wire::fetch;
+use spile_core::{
+    ArrayDesc, Attrs, Coord, Linear, OpenOptions, Parsed, Report, Result, Shape, Source, Value,
+};
 
 use super::isf_text::TextSamples;
 use crate::wire::isf::{Preamble, is_preamble};
@@ -23,7 +20,7 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         recording::allow(records.len() as u64 + 1, limits)?;
         let (preamble, start, binary) = Preamble::read(&source, at)?;
         let dtype = preamble.dtype()?;
-        headers.push(region(at, start - at, RegionKind::Header, "preamble", ""));
+        headers.push(Region::new(at, start - at, RegionKind::Header, "preamble", ""));
         let len = if let Some(len) = binary {
             let array_of = |count| samples(&source, dtype, count, start, "tektronix-006");
             let count = len / dtype.size() as u64;
@@ -45,8 +42,7 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         }
     }
     let summary = Attrs::from([("kind", Value::from("ISF"))]);
-    let file = Recording::new(source, records, headers, limits)?;
-    Ok(file.with_summary(summary).with_findings(report).parsed())
+    Recording { records, headers, summary, report, ..Recording::default() }.parsed(source, options)
 }
 
 /// The record of a preamble with `count` samples, whose array `array_of` returns. Warns if `NR_PT` is not

@@ -3,12 +3,9 @@
 use std::sync::Arc;
 
 use spile_core::convert::from_f64;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Codec, Extents, Layout};
-use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::wire::ByteOrder;
+use spile_core::{
+    ArrayDesc, ByteOrder, Codec, DType, Error, Extents, Kind, Layout, Order, Result, Shape, Source,
+};
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 256 << 10;

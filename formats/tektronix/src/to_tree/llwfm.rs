@@ -1,19 +1,13 @@
 //! `LLWFM`: a file with one record.
 
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
-use spile_core::recording::{self, Record, Recording, region, samples};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::ByteOrder;
+use spile_core::format::{Region, RegionKind};
+use spile_core::recording::{self, Record, Recording, samples};
+use spile_core::{Attrs, ByteOrder, DType, OpenOptions, Parsed, Report, Result, Source, Value};
 
 use crate::wire::llwfm::{CHARGE_BYTES, Header, PRECHARGE_OFFSET};
 
 /// Opens a file as a recording with one record.
 pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
-    let limits = &options.limits;
     let header = Header::read(&source).map_err(recording::in_header)?;
     let dtype = DType::I16.with_order(ByteOrder::Big);
     let array = samples(&source, dtype, header.count, header.samples_offset(), "tektronix-006")?;
@@ -34,19 +28,19 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let base = header.base;
     let postcharge = header.samples_offset() + 2 * header.count;
     let headers = vec![
-        region(0, base, RegionKind::Text, "name and length", ""),
-        region(base, PRECHARGE_OFFSET, RegionKind::Header, "header", ""),
-        region(base + PRECHARGE_OFFSET, CHARGE_BYTES, RegionKind::Unknown, "precharge", ""),
-        region(postcharge, CHARGE_BYTES, RegionKind::Unknown, "postcharge", ""),
-        region(header.checksum_offset(), 2, RegionKind::Header, "checksum", ""),
+        Region::new(0, base, RegionKind::Text, "name and length", ""),
+        Region::new(base, PRECHARGE_OFFSET, RegionKind::Header, "header", ""),
+        Region::new(base + PRECHARGE_OFFSET, CHARGE_BYTES, RegionKind::Unknown, "precharge", ""),
+        Region::new(postcharge, CHARGE_BYTES, RegionKind::Unknown, "postcharge", ""),
+        Region::new(header.checksum_offset(), 2, RegionKind::Header, "checksum", ""),
     ];
     let summary = Attrs::from([
         ("kind", Value::from("LLWFM")),
         ("magic", i64::from(header.magic).into()),
         ("samples", header.count.into()),
     ]);
-    let file = Recording::new(source, vec![record], headers, limits)?;
-    Ok(file.with_summary(summary).with_findings(report).parsed())
+    let records = vec![record];
+    Recording { records, headers, summary, report, ..Recording::default() }.parsed(source, options)
 }
 
 /// Unit symbol of a code in an LLWFM file; only volts and seconds are known.

@@ -3,14 +3,9 @@
 //! The specifications of the first frame are followed by the update specifications of all other frames, their
 //! curve specifications, and the samples: one slot per frame, all with the length of the first.
 
-use spile_core::error::{Error, Result};
-use spile_core::format::{OpenOptions, Parsed, RegionKind};
-use spile_core::limits::Limits;
-use spile_core::recording::{self, Record, Recording, date_time, region, samples, within};
-use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, Value};
-use spile_core::wire::Wire;
+use spile_core::format::{Region, RegionKind};
+use spile_core::recording::{self, Record, Recording, date_time, samples, within};
+use spile_core::{Attrs, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire};
 
 use crate::wire::wfm::{Curve, Header, UPDATE_BYTES, Update};
 
@@ -54,9 +49,9 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         report.error("tektronix-011", message).at(source.len());
     }
     let mut headers = vec![
-        region(0, 78, RegionKind::Header, "file information", ""),
-        region(78, header.tables_offset - 78, RegionKind::Header, "waveform header", ""),
-        region(
+        Region::new(0, 78, RegionKind::Header, "file information", ""),
+        Region::new(78, header.tables_offset - 78, RegionKind::Header, "waveform header", ""),
+        Region::new(
             header.tables_offset,
             header.table_bytes(),
             RegionKind::Header,
@@ -65,7 +60,7 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         ),
     ];
     if header.end >= 8 && header.end <= source.len() {
-        headers.push(region(header.end - 8, 8, RegionKind::Header, "checksum", ""));
+        headers.push(Region::new(header.end - 8, 8, RegionKind::Header, "checksum", ""));
     }
     let order = format!("{:?} endian", header.order).to_lowercase();
     let summary = Attrs::from([
@@ -75,8 +70,7 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         ("summary frame", u64::from(header.summary_frame).into()),
         ("digital", (header.data_type == 6).into()),
     ]);
-    let file = Recording::new(source, records, headers, limits)?;
-    Ok(file.with_summary(summary).with_findings(report).parsed())
+    Recording { records, headers, summary, report, ..Recording::default() }.parsed(source, options)
 }
 
 /// Specifications of all frames. A curve specification that is all zero is replaced by that of the first

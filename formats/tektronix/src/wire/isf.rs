@@ -2,11 +2,8 @@
 //!
 //! `:WFMPRE:BYT_NR 2;BN_FMT RI;...;:CURVE #42000` and 2000 bytes of samples, or `:CURVE 12,13,-5`.
 
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::recording;
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, fetch};
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, DType, Error, Kind, Result, Source, recording};
 
 /// Maximum size of a preamble in bytes.
 const MAX_BYTES: usize = 64 << 10;

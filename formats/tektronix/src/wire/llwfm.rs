@@ -3,9 +3,8 @@
 //! `LLWFM #`, the number of digits of the length, the length, then magic, length, 32 bytes for the display, a
 //! header of 80 bytes, 16 samples of precharge, the samples, 16 samples of postcharge, and a checksum.
 
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, Error, Result, Source, Wire};
 
 /// Name at the start of the file, after an optional colon.
 pub(crate) const NAME: &[u8] = b"LLWFM #";

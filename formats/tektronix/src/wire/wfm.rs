@@ -1,9 +1,7 @@
 //! Headers of `WFM#001`, `WFM#002` and `WFM#003`.
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::wire::fetch;
+use spile_core::{ByteOrder, DType, Error, Result, Source, Wire};
 
 /// Size of an update specification in bytes.
 pub(crate) const UPDATE_BYTES: u64 = 24;

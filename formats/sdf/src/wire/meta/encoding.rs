@@ -1,8 +1,6 @@
 //! Field order of the metadata of each block type, for reading and writing.
 
-use spile_core::dtype::DType;
-use spile_core::error::Result;
-use spile_core::tree::Value;
+use spile_core::{DType, Result, Value};
 
 use super::{Mesh, Meta, RunInfo, Station, Stitched};
 use crate::wire::block_type::BlockType;
