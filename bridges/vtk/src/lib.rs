@@ -1,11 +1,12 @@
-//! VTK XML files: `.vti`, `.vtr`, `.vts`, `.vtu`, `.vtp`; `.vtm` and `.pvtu`, ... for several of them, and `.pvd` for
+//! VTK files: legacy `.vtk`, and XML: `.vti`, `.vtr`, `.vts`, `.vtu`, `.vtp`; `.vtm` and `.pvtu`, ... for several of them, and `.pvd` for
 //! a series of them.
 //!
-//! Specification: *VTK File Formats*, the XML formats, versions 0.1 to 2.2.
+//! Specification: *VTK File Formats*, the legacy formats, versions 1.0 to 5.1, and the XML formats, versions 0.1 to 2.2.
 //!
 //! | file | content |
 //! |---|---|
 //! | `xml` | elements, attributes, and the byte ranges of text |
+//! | `legacy` | legacy files as elements |
 //! | `wire` | encodings of a `DataArray` |
 //! | `to_tree` | the model view |
 //! | `join` | files that consist of other files as one tree |
@@ -33,18 +34,16 @@ mod check;
 mod collection;
 mod from_tree;
 mod join;
+mod legacy;
 mod multiblock;
 mod to_tree;
 mod wire;
 mod write;
 mod xml;
 
-use spile_core::error::{Error, Result};
+use spile_core::error::Result;
 use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
-
-/// First bytes of files of the older format.
-const LEGACY: &[u8; 22] = b"# vtk DataFile Version";
 
 /// The format, for the registry.
 pub struct Vtk;
@@ -55,7 +54,8 @@ static INFO: FormatInfo = FormatInfo {
     users: "everyone with ParaView, VisIt or pyvista",
     specification: "VTK XML 2.2",
     extensions: &[
-        "vtm", "vti", "vtr", "vts", "vtu", "vtp", "pvd", "pvti", "pvtr", "pvts", "pvtu", "pvtp",
+        "vtm", "vti", "vtr", "vts", "vtu", "vtp", "pvd", "vtk", "pvti", "pvtr", "pvts", "pvtu",
+        "pvtp",
     ],
     read: Grade::Partial,
     write: Grade::Partial,
@@ -72,17 +72,11 @@ impl Format for Vtk {
         let has = |tag: &[u8]| head.bytes.windows(tag.len()).any(|part| part == tag);
         let blank = head.bytes.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let xml = head.bytes[blank..].starts_with(b"<");
-        let legacy = head.bytes.starts_with(LEGACY);
+        let legacy = head.bytes.starts_with(legacy::SIGNATURE);
         if legacy || xml && has(b"<VTKFile") { 100 } else { 0 }
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
-        let mut head = [0; LEGACY.len()];
-        if source.read_at_most(0, &mut head)? == head.len() && head == *LEGACY {
-            return Err(Error::unsupported("vtk-006", "legacy .vtk files are not supported")
-                .hint("save the file as VTK XML (.vtu, .vtr, ...) with ParaView or pyvista")
-                .at(0));
-        }
         to_tree::open(source, options)
     }
 

@@ -1,6 +1,7 @@
 //! The elements of a file as a tree: groups `PointData`, `CellData`, `FieldData`, `Coordinates`, `Cells`, or the
 //! original paths if spile wrote the file.
 
+mod describe;
 mod structured;
 
 use spile_core::Dataset;
@@ -16,9 +17,11 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 
+use describe::{describe, set_coords, written_shape};
+
 use crate::wire::{Data, Encoding};
 use crate::xml::{self, Document, Element};
-use crate::{Vtk, collection, join};
+use crate::{Vtk, collection, join, legacy};
 
 /// Prefix of the comment with the metadata that VTK cannot express.
 const COMMENT: &[u8] = b" spile ";
@@ -36,8 +39,12 @@ pub(crate) const AXIS_NAMES: [&str; 3] = ["x", "y", "z"];
 /// An array of the file and its bytes.
 pub(crate) type Stored = (Extent, Object);
 
-/// Parses the XML of a file. Fails if the root is not `VTKFile`.
+/// Parses the XML of a file, or the headers of a legacy file. Fails if the root is not `VTKFile`.
 pub(crate) fn read_document(source: &Source, limits: &Limits) -> Result<Document> {
+    let mut head = [0; legacy::SIGNATURE.len()];
+    if source.read_at_most(0, &mut head)? == head.len() && head == *legacy::SIGNATURE {
+        return legacy::read(source, limits);
+    }
     let document = xml::read(source, COMMENT, limits)?;
     if document.root.name != "VTKFile" {
         let message = format!("expected the root <VTKFile>, found <{}>", document.root.name);
@@ -60,13 +67,12 @@ pub(crate) fn parse(source: Source, document: Document, limits: &Limits) -> Resu
     if document.root.attr("type").is_some_and(join::is_joined) {
         return join::open(&source, document, limits);
     }
-    let version = document.root.attr("version").unwrap_or_default().to_string();
+    let text = |name| document.root.attr(name).map(|text| (name, text.to_string().into()));
+    let facts: Vec<_> = ["version", "title"].into_iter().filter_map(text).collect();
     let found = contents(&source, document, limits, Naming::default())?;
-    let summary = Attrs::from([
-        ("kind", found.kind.into()),
-        ("version", version.into()),
-        ("arrays", (found.stored.len() as u64).into()),
-    ]);
+    let mut summary = Attrs::from([("kind", found.kind.into())]);
+    summary.extend(facts);
+    summary.extend([("arrays", (found.stored.len() as u64).into())]);
     let parsed = Parsed::new(source, found.tree).with_summary(summary);
     let parsed = parsed.with_metadata(stored_metadata(found.comment));
     let arrays = Arrays { stored: found.stored, appended: found.appended };
@@ -415,18 +421,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Sets the coordinates of an array with the lengths of the grid.
-fn set_coords(desc: &mut ArrayDesc, dims: &Dimensions, order: Order) {
-    let Dimensions { mut lengths, mut coords } = dims.clone();
-    if order == Order::C {
-        lengths.reverse();
-        coords.reverse();
-    }
-    if desc.shape.lengths() == lengths {
-        desc.coords = coords;
-    }
-}
-
 /// An array in the terms of the format.
 fn object(path: String, element: &Element, array: ArrayDesc) -> Object {
     let kind = element.attr("type").unwrap_or_default().to_string();
@@ -436,58 +430,6 @@ fn object(path: String, element: &Element, array: ArrayDesc) -> Object {
 /// The arrays of a section.
 fn arrays(element: &Element) -> impl Iterator<Item = &Element> {
     element.children.iter().filter(|child| matches!(child.name.as_str(), "DataArray" | "Array"))
-}
-
-/// The array in the shape that spile has written, or on the grid; `true` for structured grids.
-fn describe(own: Option<&str>, data: &Data, dims: Option<(&Dimensions, bool)>) -> ArrayDesc {
-    let Data { dtype, components, count, .. } = *data;
-    let array = |shape: Shape, order: Order| {
-        let layout = data.layout.in_order(order).unwrap_or_else(|| data.layout.clone());
-        ArrayDesc::new(dtype, shape, layout)
-    };
-    if let Some((order, shape)) = own.and_then(written_shape)
-        && shape.count() == Some(count)
-    {
-        let mut desc = array(shape, order);
-        if let Some((dims, _)) = dims {
-            set_coords(&mut desc, dims, order);
-        }
-        return desc;
-    }
-    if let Some((grid, true)) = dims {
-        // Components vary fastest.
-        let Dimensions { mut lengths, mut coords } = grid.clone();
-        let mut dims: Vec<String> =
-            AXIS_NAMES.iter().take(lengths.len()).map(ToString::to_string).collect();
-        if components > 1 {
-            lengths.insert(0, components);
-            coords.insert(0, Coord::None);
-            dims.insert(0, "component".into());
-        }
-        let mut desc = array(Shape::new(lengths), Order::F);
-        (desc.dims, desc.coords) = (dims, coords);
-        return desc;
-    }
-    let tuples = count / components;
-    let shape = if components > 1 { vec![tuples, components] } else { vec![tuples] };
-    let mut desc = array(Shape::new(shape), Order::C);
-    if components > 1 {
-        desc.dims[1] = "component".into();
-    }
-    desc
-}
-
-/// Parses the attribute `Shape`: element order and lengths, as in `F 3 4`.
-fn written_shape(text: &str) -> Option<(Order, Shape)> {
-    let mut fields = text.split_whitespace();
-    let order = match fields.next()? {
-        "C" => Order::C,
-        "F" => Order::F,
-        _ => return None,
-    };
-    let lengths: Option<Vec<u64>> = fields.map(|field| field.parse().ok()).collect();
-    let lengths = lengths.filter(|lengths| lengths.len() <= 32)?;
-    Some((order, Shape::new(lengths)))
 }
 
 /// Byte ranges of the arrays of a file.

@@ -1,4 +1,4 @@
-//! Encodings of a `DataArray`: text, Base64 or raw, with or without zlib or LZ4.
+//! Encodings of a `DataArray`: text, Base64 or raw, with or without zlib, LZ4 or LZMA.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 use spile_core::with_number;
 
+use crate::legacy;
 use crate::xml::{self, Element};
 
 /// Characters examined at once.
 const CHUNK: u64 = 4 << 10;
 
-/// Largest compression ratio of zlib; that of LZ4 is smaller.
-const MOST_RATIO: u64 = 1032;
+/// Largest compression ratio of LZMA; those of zlib and LZ4 are smaller.
+const MOST_RATIO: u64 = 1 << 14;
 
 /// Encoding parameters of all arrays of a file.
 pub(crate) struct Encoding<'a> {
@@ -28,9 +29,11 @@ pub(crate) struct Encoding<'a> {
     pub(crate) order: ByteOrder,
     /// Size of a length field in bytes: 4 or 8.
     pub(crate) header: usize,
-    pub(crate) compressor: Option<Compressor>,
+    pub(crate) compressor: Option<Arc<Pipeline>>,
     /// First byte of the appended data, and whether they are Base64.
     pub(crate) appended: Option<(u64, bool)>,
+    /// The file is a legacy file.
+    legacy: bool,
 }
 
 /// An array of the file.
@@ -84,15 +87,18 @@ impl<'a> Encoding<'a> {
         };
         let compressor = match root.attr("compressor") {
             None | Some("") => None,
-            Some("vtkZLibDataCompressor") => Some(Compressor::Zlib),
-            Some("vtkLZ4DataCompressor") => Some(Compressor::Lz4),
+            Some("vtkZLibDataCompressor") => Some(Step::Zlib),
+            Some("vtkLZ4DataCompressor") => Some(Step::Lz4),
+            Some("vtkLZMADataCompressor") => Some(Step::Xz),
             Some(other) => {
                 return Err(root.unsupported(format!("compressor {other} is not supported")));
             }
         };
+        let compressor = compressor.and_then(|step| Pipeline::new(vec![step], "vtk-007"));
         let base64 = |element: &Element| element.attr("encoding") == Some("base64");
         let appended = document.appended.zip(root.child("AppendedData").map(base64));
-        Ok(Self { source, limits, order, header, compressor, appended })
+        let (compressor, legacy) = (compressor.map(Arc::new), document.legacy);
+        Ok(Self { source, limits, order, header, compressor, appended, legacy })
     }
 
     /// Locates an array of `tuples` tuples; without `tuples` the number follows from the data. Fails if the type is
@@ -116,6 +122,7 @@ impl<'a> Encoding<'a> {
         };
         let dtype = dtype.with_order(self.order);
         let (layout, extent, bytes) = match element.attr("format").unwrap_or("ascii") {
+            _ if self.legacy => legacy::locate(element, dtype)?,
             "ascii" => self.ascii(element, dtype, count)?,
             "binary" => {
                 let text = self.trimmed(element)?;
@@ -204,7 +211,7 @@ impl<'a> Encoding<'a> {
             return self.base64(element, dtype, rest, count);
         }
         let header = self.header as u64;
-        let Some(compressor) = self.compressor else {
+        let Some(compressor) = self.compressor.clone() else {
             let bytes = self.lengths(offset, 1)?[0];
             let first = offset + header;
             self.require(first, bytes)?;
@@ -226,7 +233,7 @@ impl<'a> Encoding<'a> {
             starts: table.starts.into(),
             decoded: table.decoded.into(),
             data: Extents::one(first, stored),
-            codec: Arc::new(compressor),
+            codec: compressor,
             order: Order::C,
         };
         Ok((layout, Extent { offset, len: head + stored }, bytes))
@@ -291,7 +298,10 @@ impl<'a> Encoding<'a> {
             let message = format!("{chars} characters of Base64 do not match {bytes} bytes");
             return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
-        let codec = Base64 { dtype, header: self.header, compressor: self.compressor };
+        let name =
+            self.compressor.as_ref().map_or("base64".into(), |c| format!("{}+base64", c.name()));
+        let (header, compressor) = (self.header, self.compressor.clone());
+        let codec = Base64 { name, dtype, header, compressor };
         let extents = Extents::one(extent.offset, chars);
         let layout = Layout::EncodedWhole { extents, codec: Arc::new(codec), order: Order::C };
         Ok((layout, Extent { offset: extent.offset, len: chars }, bytes))
@@ -352,62 +362,22 @@ impl Blocks {
     }
 }
 
-/// Compressor of blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compressor {
-    Zlib,
-    Lz4,
-}
-
-impl Codec for Compressor {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Zlib => "zlib",
-            Self::Lz4 => "lz4",
-        }
-    }
-
-    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        match self {
-            Self::Zlib => inflate(stored, out),
-            Self::Lz4 => Pipeline::new(vec![Step::Lz4], "vtk-007")
-                .ok_or_else(|| Error::unsupported("vtk-006", "LZ4 is not supported"))?
-                .decode(stored, out),
-        }
-    }
-}
-
-fn inflate(stored: &[u8], out: &mut [u8]) -> Result<()> {
-    let done = libdeflater::Decompressor::new().zlib_decompress(stored, out);
-    match done {
-        Ok(len) if len == out.len() => Ok(()),
-        Ok(len) => Err(Error::malformed(
-            "vtk-007",
-            format!("expected {} decoded bytes, found {len}", out.len()),
-        )),
-        Err(error) => Err(Error::malformed("vtk-007", format!("invalid zlib stream: {error}"))),
-    }
-}
-
 /// Codec of Base64 with length fields before the data; of compressed data they are encoded separately.
 struct Base64 {
+    name: String,
     dtype: DType,
     header: usize,
-    compressor: Option<Compressor>,
+    compressor: Option<Arc<Pipeline>>,
 }
 
 impl Codec for Base64 {
     fn name(&self) -> &str {
-        match self.compressor {
-            Some(Compressor::Zlib) => "zlib+base64",
-            Some(Compressor::Lz4) => "lz4+base64",
-            None => "base64",
-        }
+        &self.name
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let wrong = || Error::malformed("vtk-007", "invalid Base64");
-        if let Some(compressor) = self.compressor {
+        if let Some(compressor) = &self.compressor {
             let order = self.dtype.order();
             let first = stored.get(..characters(self.header as u64) as usize).ok_or_else(wrong)?;
             let first = decoded(first).ok_or_else(wrong)?;
@@ -433,12 +403,13 @@ impl Codec for Base64 {
     }
 }
 
-fn tokens(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The words of a text.
+pub(crate) fn tokens(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
 }
 
 /// Codec of numbers as text.
-struct Ascii(DType);
+pub(crate) struct Ascii(pub(crate) DType);
 
 impl Codec for Ascii {
     fn name(&self) -> &'static str {

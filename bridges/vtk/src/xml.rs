@@ -83,6 +83,8 @@ pub(crate) struct Document {
     pub(crate) appended: Option<u64>,
     /// Memory charged for the elements, in bytes.
     pub(crate) memory: u64,
+    /// Read from a legacy file.
+    pub(crate) legacy: bool,
 }
 
 impl Document {
@@ -94,7 +96,7 @@ impl Document {
 
 /// Parses a file; `prefix` selects the comment to keep.
 pub(crate) fn read(source: &Source, prefix: &[u8], limits: &Limits) -> Result<Document> {
-    let mut scanner = Scanner { source, at: 0, chunk: Vec::new(), start: 0, memory: 0, limits };
+    let mut scanner = Scanner::new(source, limits);
     // Open elements, from the root on.
     let mut open: Vec<Element> = Vec::new();
     let (mut comment, mut appended) = (None, None);
@@ -148,7 +150,7 @@ pub(crate) fn read(source: &Source, prefix: &[u8], limits: &Limits) -> Result<Do
             None => break done,
         }
     };
-    Ok(Document { root, comment, appended, memory: scanner.memory })
+    Ok(Document { root, comment, appended, memory: scanner.memory, legacy: false })
 }
 
 fn malformed(message: impl Into<String>, at: u64) -> Error {
@@ -165,26 +167,36 @@ enum Tag {
     Instruction,
 }
 
-struct Scanner<'a> {
-    source: &'a Source,
+/// Reads a file in parts.
+pub(crate) struct Scanner<'a> {
+    pub(crate) source: &'a Source,
     /// Offset of the next byte.
-    at: u64,
+    pub(crate) at: u64,
     chunk: Vec<u8>,
     /// Offset of the chunk.
     start: u64,
     /// Memory charged so far.
-    memory: u64,
+    pub(crate) memory: u64,
     limits: &'a Limits,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(source: &'a Source, limits: &'a Limits) -> Self {
+        Self { source, at: 0, chunk: Vec::new(), start: 0, memory: 0, limits }
+    }
+
+    /// Charges an element with `attrs` attributes and `text` bytes of text.
+    pub(crate) fn charge_element(&mut self, attrs: u64, text: u64) -> Result<()> {
+        self.charge(ELEMENT + attrs * ATTRIBUTE + text)
+    }
+
     fn charge(&mut self, bytes: u64) -> Result<()> {
         self.memory = self.memory.saturating_add(bytes);
         self.limits.allow(self.memory, "the XML elements").map(drop)
     }
 
     /// The buffered bytes at `at`; empty at the end of the file.
-    fn bytes(&mut self, at: u64) -> Result<&[u8]> {
+    pub(crate) fn bytes(&mut self, at: u64) -> Result<&[u8]> {
         if at < self.start || at >= self.start + self.chunk.len() as u64 {
             self.chunk.resize(CHUNK, 0);
             let read = self.source.read_at_most(at, &mut self.chunk)?;
@@ -195,7 +207,7 @@ impl Scanner<'_> {
     }
 
     /// Offset of the next occurrence of `byte`.
-    fn find(&mut self, byte: u8) -> Result<Option<u64>> {
+    pub(crate) fn find(&mut self, byte: u8) -> Result<Option<u64>> {
         let mut at = self.at;
         loop {
             let bytes = self.bytes(at)?;
@@ -249,7 +261,7 @@ impl Scanner<'_> {
         }
         let text = self.until(at + 1, b">", LONGEST, true)?;
         let attrs = text.split(|b| *b == b'=').count() as u64;
-        self.charge(ELEMENT + attrs * ATTRIBUTE + text.len() as u64)?;
+        self.charge_element(attrs, text.len() as u64)?;
         let text = String::from_utf8(text).map_err(|_| malformed("tag is not UTF-8", at))?;
         if let Some(name) = text.strip_prefix('/') {
             return Ok(Tag::Close(name.trim().to_string()));
