@@ -33,7 +33,8 @@ type Result<T> = std::result::Result<T, String>;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test                     runs all steps of CI; installs required packages if possible
+  test [--all]             runs all steps of CI; installs required packages if possible;
+                           --all tests conversions of all golden files instead of a selection
   python                   runs the tests of the Python package
   doors                    checks the dependency and source rules
   fuzz [SECONDS] [TARGET]  runs all fuzz targets, or one, for SECONDS in total [default: 30]
@@ -70,7 +71,8 @@ fn run(args: &[&str]) -> Result<bool> {
             print!("{HELP}");
             Ok(true)
         }
-        ["test"] => Ok(test::run()),
+        ["test"] => Ok(test::run(false)),
+        ["test", "--all"] => Ok(test::run(true)),
         ["python"] => python::run(),
         ["doors"] => doors::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),

@@ -19,7 +19,8 @@ fn build_args() -> &'static [&'static str] {
 /// Seconds of fuzzing, shared by all targets.
 const FUZZ_SECONDS: u64 = 30;
 
-pub(crate) fn run() -> bool {
+/// Runs all steps; returns whether they passed. `all` tests conversions of all golden files.
+pub(crate) fn run(all: bool) -> bool {
     let mut steps = Steps::default();
     steps.run("fmt", || Outcome::from_check(fmt()));
     // Tests that need a tool that is still missing are skipped, and counted.
@@ -33,12 +34,12 @@ pub(crate) fn run() -> bool {
     steps.run("readme", || Outcome::from_check(readme::check()));
     // These steps are slow.
     let broken = steps.failed();
-    let unless_broken = |step: fn() -> Outcome| {
+    let unless_broken = |step: &dyn Fn() -> Outcome| {
         if broken { Outcome::Skipped("an earlier step failed".into()) } else { step() }
     };
-    steps.run("fuzz", || unless_broken(|| fuzz::smoke(FUZZ_SECONDS)));
-    steps.run("interop", || unless_broken(interop));
-    steps.run("python", || unless_broken(python));
+    steps.run("fuzz", || unless_broken(&|| fuzz::smoke(FUZZ_SECONDS)));
+    steps.run("interop", || unless_broken(&|| interop(all)));
+    steps.run("python", || unless_broken(&python));
     println!("\n=== summary\n{}", steps.summary());
     !steps.failed()
 }
@@ -126,8 +127,9 @@ fn python() -> Outcome {
     }
 }
 
-/// Runs the scripts of `tests/interop`, one test each, with the path of the program in `SPILE`.
-fn interop() -> Outcome {
+/// Runs the scripts of `tests/interop`, one test each, with the path of the program in `SPILE`. `all` sets
+/// `SPILE_ALL`: scripts with a selection of cases run all of them.
+fn interop(all: bool) -> Outcome {
     let folder = root().join("tests/interop");
     let scripts = crate::shell::files(&folder, "py");
     if scripts.is_empty() {
@@ -144,7 +146,12 @@ fn interop() -> Outcome {
     let mut counts = Counts::default();
     for script in scripts {
         let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match output(program(&python).arg(&script).env("SPILE", &spile)) {
+        let mut command = program(&python);
+        command.arg(&script).env("SPILE", &spile);
+        if all {
+            command.env("SPILE_ALL", "1");
+        }
+        match output(&mut command) {
             Ok(_) => {
                 println!("ok     {name}");
                 counts.passed += 1;

@@ -1,10 +1,12 @@
-"""Shared by the interop tests. The environment variable SPILE is the path of the program."""
+"""Shared by the interop tests. The environment variable SPILE is the path of the program; SPILE_ALL is set if all
+cases are to be tested, not only a selection."""
 
 import os
 import pathlib
 import subprocess
 
 SPILE = os.environ["SPILE"]
+ALL = bool(os.environ.get("SPILE_ALL"))
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "golden"
 
 

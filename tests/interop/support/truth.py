@@ -1,0 +1,189 @@
+"""What golden files contain, by readers other than spile.
+
+| format | reader |
+|---|---|
+| SDF | `sdfr` (the C library of EPOCH) |
+| GSD | `gsd.fl` |
+| IOTK | the values of `tests/golden/iotk/manifest.json` |
+| TAF, scda, oscilloscopes | `spile cat`, because no other reader exists for all of them; the values must have the SHA-256 of the manifest |
+
+Units, coordinates and shapes are those of these readers and manifests. The units of oscilloscope traces are not in the
+manifest: all golden traces are volts over seconds.
+"""
+
+import dataclasses
+import hashlib
+import json
+import shutil
+
+import gsd.fl
+import numpy as np
+import sdfr
+
+from . import GOLDEN, spile
+
+
+@dataclasses.dataclass
+class Quantity:
+    """An array: physical values, its unit, and its coordinates as pairs of points and unit."""
+
+    path: str
+    # One array, or one for each frame (None where a frame has none).
+    values: object
+    units: str = ""
+    # Per dimension; positions of particles belong to dimension 0 together.
+    coords: list = dataclasses.field(default_factory=list)
+    frames: bool = False
+
+    def rows(self):
+        """All values as one array: frames stacked, or their rows in sequence where they differ."""
+        if not self.frames:
+            return np.asarray(self.values)
+        some = [v for v in self.values if v is not None]
+        equal = len(some) == len(self.values) and len({v.shape for v in some}) == 1
+        return np.stack(some) if equal else np.concatenate(some)
+
+    def coordinates(self):
+        """Coordinates as the array of the whole shape, and as the points along a dimension."""
+        values = np.asarray(self.values)
+        for k, points, units in self.coords:
+            if points.ndim == 1:
+                along = [1] * values.ndim
+                along[k] = len(points)
+                yield points, np.broadcast_to(points.reshape(along), values.shape), units
+            else:
+                yield points, points, units
+
+
+def sdf(path):
+    found = []
+    for block in sdfr.read(str(path), dict=True, derived=False).values():
+        kind, data = type(block).__name__, getattr(block, "data", None)
+        if data is None:
+            continue
+        if kind in ("BlockPlainVariable", "BlockPointVariable"):
+            factor = 1 if block.mult in (None, 1) else block.mult
+            coords, grid = [], block.grid
+            if kind == "BlockPointVariable":
+                coords = [(0, points, unit) for points, unit in zip(grid.data, grid.units)]
+            elif grid is not None and "Lagrangian" not in type(grid).__name__:
+                for k, (nodes, unit) in enumerate(zip(grid.data, grid.units)):
+                    on_nodes = len(nodes) == data.shape[k]
+                    coords.append((k, nodes if on_nodes else block.grid_mid.data[k], unit))
+            found.append(Quantity(block.name, data * factor if factor != 1 else data, block.units or "", coords))
+        elif kind == "BlockArray":
+            found.append(Quantity(block.name, data))
+        elif kind == "BlockConstant":
+            found.append(Quantity(block.name, np.asarray(data)))
+        elif kind in ("BlockPlainMesh", "BlockPointMesh", "BlockLagrangianMesh") and not block.id.endswith("_mid"):
+            for label, axis, unit in zip(block.labels, data, block.units):
+                found.append(Quantity(f"{block.name}/{label}", axis, unit))
+    return found
+
+
+def gsd_file(path):
+    found = []
+    with gsd.fl.open(str(path), "r") as file:
+        for name in file.find_matching_chunk_names(""):
+            def read(frame):
+                if not file.chunk_exists(frame, name):
+                    return None
+                value = file.read_chunk(frame, name)
+                return np.frombuffer(value.encode(), "S1") if isinstance(value, str) else value
+            found.append(Quantity(name, [read(k) for k in range(file.nframes)], frames=True))
+    return found
+
+
+def iotk(path):
+    found, open_tags, counts = [], [], [{}]
+    nodes = json.loads((GOLDEN / "iotk/manifest.json").read_text())[str(path.relative_to(GOLDEN / "iotk"))]["nodes"]
+    for node in nodes:
+        kind = node["kind_of_node"]
+        if kind == "begin":
+            open_tags.append((node["name"], dict(node["attrs"])))
+        elif kind == "end":
+            open_tags.pop()
+        elif kind == "data" and isinstance(node.get("values"), list):
+            attrs = open_tags[-1][1]
+            if attrs.get("type") not in ("real", "integer"):
+                continue
+            values = np.array(node["values"], "f8" if attrs["type"] == "real" else "i8")
+            columns = int(attrs.get("columns", 1))
+            if columns > 1:
+                values = values.reshape(-1, columns)
+            found.append(Quantity("/".join(name for name, _ in open_tags), values, attrs.get("UNITS", "")))
+    return found
+
+
+def listed(path):
+    rows = json.loads(spile("ls", "--json", path))["objects"]
+    return [row for row in rows if row["kind"] == "array"]
+
+
+def proved(path, name, dtype, shape, sha256, order="C", stored=False):
+    """The values that spile reads, if they have the SHA-256 of the manifest."""
+    text = spile("cat", "--raw", *(["--stored"] if stored else []), path, name)
+    values = np.frombuffer(text, dtype).reshape(shape)
+    flat = values if stored else values.astype("<f8")
+    assert hashlib.sha256(flat.tobytes(order)).hexdigest() == sha256, (path, name)
+    return values
+
+
+def taf(path):
+    manifest = json.loads((GOLDEN / "taf/manifest.json").read_text())["good"]
+    entry = manifest[path.stem]
+    dims = entry["dims"]
+    dtype = {"flt": "<f", "uin": "<u", "int": "<i"}.get(entry["type"][:3], "<f")
+    row = listed(path)[0]
+    dtype = "<f8" if entry["mapped"] else np.dtype(row["dtype"]).newbyteorder("<")
+    values = proved(path, row["path"], dtype, dims, entry["sha256_f64"], "F")
+    coords = []
+    for k, (start, step) in enumerate(entry["grid"]):
+        start, step = float(start), float(step)
+        coords.append((k, start + step * np.arange(dims[k]), ""))
+    return [Quantity(row["path"], values, coords=coords)]
+
+
+def scda(path):
+    files = json.loads((GOLDEN / "scda/manifest.json").read_text())["files"]
+    entry = next(entry for entry in files if entry["file"] == path.name)
+    rows, found = listed(path), []
+    for row, section in zip(rows, entry["sections"]):
+        text = spile("cat", "--raw", "--stored", path, row["path"])
+        assert hashlib.sha256(text).hexdigest() == section["data_sha256"], (path, row["path"])
+        values = np.frombuffer(text, "u1")
+        if section["type"] == "A":
+            values = values.reshape(section["N"], section["E"])
+        found.append(Quantity(row["path"], values))
+    return found
+
+
+def scope(path):
+    manifest = json.loads((GOLDEN / "digitizer/manifest.json").read_text())
+    records = manifest[path.name]["records"]
+    rows, found = listed(path), []
+    assert len(rows) == len(records), path
+    for row, record in zip(rows, records):
+        shape = row["shape"]
+        raw = np.frombuffer(spile("cat", "--raw", path, row["path"]), "u1")
+        dtype = {4: "<f4", 8: "<f8", 1: record["raw_dtype"], 2: record["raw_dtype"]}[raw.size // record["n"]]
+        values = raw.view(dtype).reshape(shape)
+        assert hashlib.sha256(values.astype("<f8").tobytes()).hexdigest() == record["sha256_y_f64le"], path
+        points = float(record["x0"]) + float(record["dx"]) * np.arange(shape[0])
+        found.append(Quantity(row["path"], values, row["attrs"].get("units", ""), [(0, points, "s")]))
+    return found
+
+
+def run(paths, folder):
+    """Dumps of one EPOCH run: each file is a frame."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for path in paths:
+        shutil.copy(path, folder / path.name)
+    dumps = [{quantity.path: quantity for quantity in sdf(path)} for path in paths]
+    found = []
+    for name in dumps[0]:
+        parts = [dump[name] for dump in dumps if name in dump]
+        if all(np.shape(part.values) == np.shape(parts[0].values) for part in parts) and len(parts) == len(dumps):
+            found.append(Quantity(name, [np.asarray(part.values) for part in parts], parts[0].units, frames=True))
+    return found
