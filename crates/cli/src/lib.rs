@@ -88,25 +88,20 @@ fn parse(mut args: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
             return Err(Cli::command().error(ErrorKind::InvalidSubcommand, message));
         }
     }
-    let cli = match Cli::try_parse_from(&args) {
+    let at = match Cli::try_parse_from(&args) {
+        // Names of commands are UTF-8, file names need not be.
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {
-            // Names of commands are UTF-8, file names need not be.
-            let file = args.iter().position(|arg| arg.to_str().is_none());
-            let mut with_verb = args;
-            let at = file.unwrap_or(1);
-            with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
-            return Cli::try_parse_from(with_verb).map_err(|_| error);
+            args.iter().position(|arg| arg.to_str().is_none()).unwrap_or(1)
         }
-        other => other?,
+        Ok(Cli { command: Command::Other(rest), .. })
+            if Path::new(&rest[0]).exists() || similar_commands(&rest[0]).is_empty() =>
+        {
+            args.len() - rest.len()
+        }
+        other => return other,
     };
-    let Command::Other(rest) = &cli.command else { return Ok(cli) };
-    if !Path::new(&rest[0]).exists() && !similar_commands(&rest[0]).is_empty() {
-        return Ok(cli);
-    }
-    let at = args.len() - rest.len();
-    let mut with_verb = args;
-    with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
-    Cli::try_parse_from(with_verb)
+    args.splice(at..at, ["info".into(), "--arrays".into()]);
+    Cli::try_parse_from(args)
 }
 
 /// Reports unknown options of `cat` and `plot`, which clap accepts as positional arguments because

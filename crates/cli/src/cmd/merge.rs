@@ -1,16 +1,10 @@
 //! `spile merge`.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use spile::error::{Error, Result};
 use spile::format::Format;
 use spile::{Dataset, Source};
 
 use super::convert::{Job, WriteArgs};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 /// Combine the files of a run; each input becomes one frame.
 ///
