@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use spile::Format;
 use spile::error::{Error, Result};
+use spile::layout::{ArrayDesc, Layout};
 use spile::sink::Overwrite;
+use spile::{Dataset, Format};
 use spile_ops::Pick;
 
 use crate::cmd;
@@ -113,6 +114,19 @@ pub(crate) struct PickArgs {
 }
 
 impl PickArgs {
+    /// The selected part of a dataset. Fails if frames are selected and it has none.
+    pub(crate) fn pick_of(&self, dataset: &Dataset) -> Result<Pick> {
+        let has_frames = |desc: &ArrayDesc| matches!(desc.layout, Layout::PerFrame(_));
+        let tree = dataset.tree();
+        if self.frames.is_some()
+            && tree.frames().is_none()
+            && !tree.arrays().any(|(_, _, desc)| has_frames(desc))
+        {
+            return Err(Error::argument("--frames: the file has no frames"));
+        }
+        self.pick()
+    }
+
     pub(crate) fn pick(&self) -> Result<Pick> {
         let pick = Pick::new(&self.select)?;
         match &self.frames {
@@ -154,10 +168,10 @@ impl OutputArgs {
 /// The output file of a command that has no second positional argument.
 #[derive(Debug, Args)]
 pub(crate) struct NewFileArgs {
-    /// Output file
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path
+    #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }
@@ -205,7 +219,6 @@ pub(crate) enum Command {
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
     Plot(cmd::plot::PlotArgs),
-    /// Recover the readable parts of damaged files
     Salvage(cmd::salvage::SalvageArgs),
     Watch(cmd::watch::WatchArgs),
     #[command(subcommand)]

@@ -128,7 +128,9 @@ impl Context {
     /// Prints the warnings collected while opening.
     pub(crate) fn print_warnings(&self, path: &Path, findings: &[Finding]) {
         for finding in findings {
-            let object = finding.object.as_ref().map_or(String::new(), |o| format!("{o}: "));
+            // The object of a folder may be the folder.
+            let object = finding.object.as_ref().filter(|object| Path::new(object) != path);
+            let object = object.map_or(String::new(), |object| format!("{object}: "));
             self.warn(path, &format!("{object}{}", finding.message));
         }
     }

@@ -133,7 +133,7 @@ pub fn is_folder(format: &dyn Format) -> bool {
 
 fn unrecognised(source: &Source) -> Error {
     let message = if source.is_empty() { "the file is empty" } else { "unrecognised file format" };
-    let error = Error::not_this_format("core-unknown", message).at(0);
+    let error = Error::not_this_format("core-unknown", message);
     match source.path() {
         Some(path) => error.with_path(path),
         None => error,

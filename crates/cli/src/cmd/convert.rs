@@ -66,7 +66,7 @@ pub(super) struct WriteArgs {
     /// Read the output and compare it with the source
     #[arg(long)]
     verify: bool,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
@@ -188,7 +188,7 @@ impl Job<'_> {
 
     /// The selected part of a dataset.
     fn selected(&self, content: &Dataset) -> Result<Dataset> {
-        let pick = self.write.pick.pick()?.with_slices(&self.write.slice)?;
+        let pick = self.write.pick.pick_of(content)?.with_slices(&self.write.slice)?;
         if pick.is_all() {
             return Ok(content.clone());
         }

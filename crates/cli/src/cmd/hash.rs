@@ -20,9 +20,9 @@ pub(crate) struct HashArgs {
 }
 
 pub(crate) fn run(args: &HashArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let pick = args.pick.pick()?;
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
+        let pick = args.pick.pick_of(&file)?;
         let digest = match args.native || !pick.is_all() {
             true => None,
             false => Some(spile_ops::content(&file)?),

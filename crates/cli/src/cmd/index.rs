@@ -50,7 +50,7 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
     args.output.file()?;
     let locate = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(locate)?;
-    let pick = args.pick.pick()?;
+    let pick = args.pick.pick_of(&opened).map_err(locate)?;
     let content = if pick.is_all() { opened } else { subset(&opened, &pick)? };
     let locate = |e: Error| match content.format() {
         Some(format) => locate(e).with_format(format.name),

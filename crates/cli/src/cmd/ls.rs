@@ -27,9 +27,9 @@ pub(crate) struct LsArgs {
 }
 
 pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let pick = args.pick.pick()?;
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
+        let pick = args.pick.pick_of(&file)?;
         let rows = spile_ops::list(file.tree(), &pick, args.depth)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;

@@ -15,7 +15,7 @@ pub(crate) struct MergeArgs {
     /// Files of one format
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output file
+    /// Output path
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]

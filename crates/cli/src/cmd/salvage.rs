@@ -15,13 +15,13 @@ pub(crate) struct SalvageArgs {
     /// Damaged files, or folders
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output file [default: NAME-salvaged next to the input]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path [default: NAME-salvaged next to the input]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
     /// Output folder; the files keep their names
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     into: Option<PathBuf>,
-    /// Replace output files that exist
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }

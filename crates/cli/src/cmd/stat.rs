@@ -35,11 +35,11 @@ const BINS: usize = 20;
 const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let pick = args.pick.pick()?;
     let bins = args.hist.then_some(args.bins.unwrap_or(BINS));
     let more = More { components: args.components, bins };
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
+        let pick = args.pick.pick_of(&file)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document.list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;

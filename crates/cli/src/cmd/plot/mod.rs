@@ -64,9 +64,9 @@ pub(crate) struct PlotArgs {
     #[arg(value_name = "SELECTION|Y", allow_hyphen_values = true)]
     second: Option<String>,
     /// Write an image (.svg or .png) instead of plotting in the terminal
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
     /// Width of the image in pixels [default: 800], or of the plot in characters

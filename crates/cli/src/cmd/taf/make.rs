@@ -102,8 +102,8 @@ pub(crate) struct ConvertArgs {
     /// Files or patterns
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output file, for one file with one array [default: NAME.taf next to the input]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path, for one file with one array [default: NAME.taf next to the input]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
     /// Samples of .dig files are signed
     #[arg(long)]
@@ -111,7 +111,7 @@ pub(crate) struct ConvertArgs {
     /// Samples of .dig files are big-endian
     #[arg(long)]
     dig_big_endian: bool,
-    /// Replace output files that exist
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }

@@ -80,10 +80,10 @@ pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) ->
 /// Output options of an operation that modifies a file.
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// Output file [default: modify the input]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path [default: modify the input]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }

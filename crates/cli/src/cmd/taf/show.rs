@@ -30,10 +30,10 @@ pub(crate) struct ReadArgs {
 pub(crate) struct ExportArgs {
     /// TAF file
     file: PathBuf,
-    /// Output file; - is standard output [default: -]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path; - is standard output [default: -]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }
