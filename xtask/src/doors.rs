@@ -6,7 +6,7 @@
 //! | `code` | rules for single source files |
 //! | `signatures` | functions with a parameter `&Limits` |
 //! | `codes` | codes of errors and findings |
-//! | `text` | Rust source split into code, string literals and test modules |
+//! | `text` | Rust source as tokens |
 
 mod code;
 mod codes;
@@ -20,14 +20,30 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::shell::{cargo, output, root};
 use graph::Crate;
+use text::Token;
 
 /// A text file: its path relative to the workspace, separated by `/`, and its content.
 struct File {
     path: String,
     text: String,
+    /// The tokens of Rust source.
+    tokens: Vec<Token>,
 }
 
 impl File {
+    fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        let mut file = Self { path: path.into(), text: text.into(), tokens: Vec::new() };
+        if file.has_extension(&["rs"]) {
+            file.tokens = text::tokens(&file.text);
+        }
+        file
+    }
+
+    /// The tokens that are not only compiled for tests.
+    fn code(&self) -> Vec<&Token> {
+        self.tokens.iter().filter(|token| !token.in_test).collect()
+    }
+
     fn has_extension(&self, extensions: &[&str]) -> bool {
         let own = Path::new(&self.path).extension();
         own.is_some_and(|own| extensions.iter().any(|extension| own == *extension))
@@ -101,7 +117,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
         } else if let Ok(text) = fs::read_to_string(&path) {
             let path =
                 path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-            files.push(File { path, text });
+            files.push(File::new(path, text));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::shell::{cargo, files, output, program, root, succeeds, target, watched};
 use crate::step::{Counts, Outcome, Steps};
-use crate::tools;
+use crate::tools::{self, PIP};
 
 /// Packages that the tests need, besides those of the interop scripts.
 const PACKAGES: &[&str] =
@@ -59,7 +59,7 @@ pub(crate) fn test(module: &Path, others: &[String]) -> Outcome {
         let (success, text) = watched(&mut pytest)?;
         let mut counts = count(&text);
         let alone = tools::fresh_venv("venv-numpy")?;
-        install_with_dependencies(&alone, &wheel)?;
+        output(program(&alone).args(PIP).arg(&wheel))?;
         let script = folder.join("tests/alone.py");
         let (sound, _) = watched(program(&alone).arg("-W").arg("error").arg(script))?;
         *(if sound { &mut counts.passed } else { &mut counts.failed }) += 1;
@@ -100,33 +100,14 @@ fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
 }
 
 fn install(python: &Path, wheel: &Path) -> Result<()> {
-    let args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    let again = ["--force-reinstall", "--no-deps"];
-    output(program(python).args(args).args(again).arg(wheel)).map(drop)
-}
-
-/// Installs the wheel with its dependencies.
-fn install_with_dependencies(python: &Path, wheel: &Path) -> Result<()> {
-    let args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    output(program(python).args(args).arg(wheel)).map(drop)
+    output(program(python).args(PIP).args(["--force-reinstall", "--no-deps"]).arg(wheel)).map(drop)
 }
 
 /// Parses the last line of pytest: `3 failed, 120 passed, 2 skipped in 4.2s`.
 fn count(text: &str) -> Counts {
-    let mut counts = Counts::default();
     let last = text.lines().rfind(|line| line.contains(" in ")).unwrap_or_default();
     let list = last.trim_matches(['=', ' ']).split(" in ").next().unwrap_or_default();
-    for item in list.split(", ") {
-        let Some((number, word)) = item.split_once(' ') else { continue };
-        let number = number.parse::<u64>().unwrap_or(0);
-        match word {
-            "passed" => counts.passed += number,
-            "failed" | "error" | "errors" => counts.failed += number,
-            "skipped" => counts.skipped += number,
-            _ => {}
-        }
-    }
-    counts
+    Counts::default().with(list)
 }
 
 #[cfg(test)]

@@ -66,13 +66,13 @@ impl Outcome {
 
 impl Counts {
     /// Adds the numbers of a list such as `5 passed; 0 failed; 1 ignored`.
-    fn with(mut self, list: &str) -> Self {
+    pub(crate) fn with(mut self, list: &str) -> Self {
         for item in list.split([',', ';']) {
             let mut fields = item.split_whitespace();
             let number = fields.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
             match fields.next() {
                 Some("passed") => self.passed += number,
-                Some("failed" | "timed") => self.failed += number,
+                Some("failed" | "timed" | "error" | "errors") => self.failed += number,
                 Some("skipped" | "ignored") => self.skipped += number,
                 _ => {}
             }

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::shell::{output, program, target};
 
+/// The arguments of Python for the installation of packages.
+pub(crate) const PIP: [&str; 5] =
+    ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+
 /// Whether a program with an option `--version` is installed.
 pub(crate) fn present(name: &str) -> bool {
     output(program(name).arg("--version")).is_ok()
@@ -16,21 +20,22 @@ pub(crate) fn nextest() -> bool {
 }
 
 /// A C++ compiler, for libFuzzer.
-pub(crate) fn cxx() -> Result<()> {
-    let own = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
-    if present(&own) {
-        return Ok(());
-    }
-    apt(&["g++"]).map_err(|why| format!("no C++ compiler (`{own}`): {why}"))
+pub(crate) fn cxx() -> Result<String> {
+    compiler("CXX", "c++", &["g++"])
 }
 
 /// A C compiler.
 pub(crate) fn cc() -> Result<String> {
-    let own = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-    if !present(&own) {
-        apt(&["gcc", "libc6-dev"]).map_err(|why| format!("no C compiler (`{own}`): {why}"))?;
+    compiler("CC", "cc", &["gcc", "libc6-dev"])
+}
+
+/// The compiler of an environment variable, or `default`.
+fn compiler(variable: &str, default: &str, packages: &[&str]) -> Result<String> {
+    let name = std::env::var(variable).unwrap_or_else(|_| default.into());
+    if !present(&name) {
+        apt(packages).map_err(|why| format!("no compiler `{name}`: {why}"))?;
     }
-    Ok(own)
+    Ok(name)
 }
 
 /// zlib with its C headers.
@@ -77,8 +82,7 @@ pub(crate) fn python(packages: &[String]) -> Result<PathBuf> {
         make_venv(&home)?;
     }
     // For installed packages this takes half a second and needs no network.
-    let args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    output(program(&python).args(args).args(packages)).map_err(|why| {
+    output(program(&python).args(PIP).args(packages)).map_err(|why| {
         format!("pip cannot install {}: {}", packages.join(", "), last_line(&why))
     })?;
     Ok(python)

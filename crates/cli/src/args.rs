@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use spile::Format;
+use spile::error::{Error, Result};
+use spile::layout::{ArrayDesc, Layout};
+use spile::sink::Overwrite;
+use spile::{Dataset, Format};
 use spile_ops::Pick;
 
 use crate::cmd;
@@ -111,7 +114,20 @@ pub(crate) struct PickArgs {
 }
 
 impl PickArgs {
-    pub(crate) fn pick(&self) -> spile::error::Result<Pick> {
+    /// The selected part of a dataset. Fails if frames are selected and it has none.
+    pub(crate) fn pick_of(&self, dataset: &Dataset) -> Result<Pick> {
+        let has_frames = |desc: &ArrayDesc| matches!(desc.layout, Layout::PerFrame(_));
+        let tree = dataset.tree();
+        if self.frames.is_some()
+            && tree.frames().is_none()
+            && !tree.arrays().any(|(_, _, desc)| has_frames(desc))
+        {
+            return Err(Error::argument("--frames: the file has no frames"));
+        }
+        self.pick()
+    }
+
+    pub(crate) fn pick(&self) -> Result<Pick> {
         let pick = Pick::new(&self.select)?;
         match &self.frames {
             Some(frames) => pick.with_frames(frames),
@@ -129,12 +145,60 @@ pub(crate) struct OutputArgs {
     /// Output path, instead of the second argument
     #[arg(short = 'o', long = "output", value_name = "OUTPUT", conflicts_with = "output")]
     output_option: Option<PathBuf>,
+    /// Replace the output if it exists
+    #[arg(long)]
+    overwrite: bool,
 }
 
 impl OutputArgs {
     pub(crate) fn path(&self) -> &Path {
         self.output.as_deref().or(self.output_option.as_deref()).unwrap_or(Path::new(""))
     }
+
+    /// The path, which cannot be standard output.
+    pub(crate) fn file(&self) -> Result<&Path> {
+        not_standard_output(self.path())
+    }
+
+    pub(crate) fn overwrite(&self) -> Overwrite {
+        overwrite(self.overwrite)
+    }
+}
+
+/// The output file of a command that has no second positional argument.
+#[derive(Debug, Args)]
+pub(crate) struct NewFileArgs {
+    /// Output path
+    #[arg(short, long, value_name = "OUTPUT")]
+    output: PathBuf,
+    /// Replace the output if it exists
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl NewFileArgs {
+    /// The path, which cannot be standard output.
+    pub(crate) fn file(&self) -> Result<&Path> {
+        not_standard_output(&self.output)
+    }
+
+    pub(crate) fn overwrite(&self) -> Overwrite {
+        overwrite(self.overwrite)
+    }
+}
+
+/// Rejects `-` as output: writes are atomic and not sequential, so they need a path.
+pub(crate) fn not_standard_output(path: &Path) -> Result<&Path> {
+    if path == Path::new("-") {
+        let message = "the output cannot be written to standard output; specify a path";
+        return Err(Error::argument(message));
+    }
+    Ok(path)
+}
+
+/// The value of the option `--overwrite`.
+pub(crate) fn overwrite(allowed: bool) -> Overwrite {
+    if allowed { Overwrite::Replace } else { Overwrite::Never }
 }
 
 // The help text of a variant without a comment is at its arguments.
@@ -155,19 +219,18 @@ pub(crate) enum Command {
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
     Plot(cmd::plot::PlotArgs),
-    /// Recover the readable parts of damaged files
     Salvage(cmd::salvage::SalvageArgs),
     Watch(cmd::watch::WatchArgs),
-    /// Input decks and source code stored in SDF files
-    Sdf(cmd::sdf::SdfArgs),
-    /// Operations on IOTK files
-    Iotk(cmd::iotk::IotkArgs),
-    /// Operations on TAF files
-    Taf(cmd::taf::TafArgs),
-    /// Operations on scda files
-    Scda(cmd::scda::ScdaArgs),
-    /// Operations on GSD files
-    Gsd(cmd::gsd::GsdArgs),
+    #[command(subcommand)]
+    Sdf(cmd::sdf::Operation),
+    #[command(subcommand)]
+    Iotk(cmd::iotk::Operation),
+    #[command(subcommand)]
+    Taf(cmd::taf::Operation),
+    #[command(subcommand)]
+    Scda(cmd::scda::Operation),
+    #[command(subcommand)]
+    Gsd(cmd::gsd::Operation),
     /// Demonstrate spile on sample files
     Tour(cmd::tour::TourArgs),
     /// List the supported formats
@@ -182,7 +245,7 @@ pub(crate) enum Command {
 }
 
 /// Parses the name of a format.
-fn parse_format(name: &str) -> Result<&'static dyn Format, String> {
+fn parse_format(name: &str) -> std::result::Result<&'static dyn Format, String> {
     spile::REGISTRY.named(name).map_err(|e| {
         let names: Vec<_> = spile::REGISTRY.0.iter().map(|f| f.info().name).collect();
         format!("{}; known formats: {}", e.message(), names.join(", "))
@@ -190,7 +253,7 @@ fn parse_format(name: &str) -> Result<&'static dyn Format, String> {
 }
 
 /// Parses a size in bytes: `64M`, `1GiB`, `1.5g`, `4096`. Units are powers of 1024.
-fn parse_size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> std::result::Result<u64, String> {
     let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.to_ascii_lowercase();

@@ -1,17 +1,20 @@
 //! Several files and folders in one command: folders are searched recursively, a file that fails does
 //! not stop the others, and the exit status covers all files.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use anstyle::Style;
 use serde::Serialize;
 use spile::OpenOptions;
 use spile::error::{Error, Result};
 use spile::format::Format;
 use spile::source::Source;
 
-use crate::context::expand;
+use crate::context::{Context, Entry, expand};
 use crate::exit::Exit;
-use crate::print::text;
+use crate::print::{Align, Output, Table, style, text};
+use crate::progress;
 
 /// A file of a batch.
 pub(crate) struct Item {
@@ -111,6 +114,82 @@ pub(crate) struct Tally {
     pub(crate) unknown: u64,
 }
 
+/// The words of a report: the outcomes of files, and what others were.
+pub(crate) struct Words {
+    pub(crate) ok: &'static str,
+    pub(crate) not_ok: &'static str,
+    pub(crate) others: &'static str,
+}
+
+/// The row of a file: whether it is ok, and the cells after the first column, which has the outcome.
+pub(crate) type Row<const N: usize> = (bool, [String; N]);
+
+impl Batch {
+    /// Calls `work` for every file and prints a table of the outcomes, or the totals as JSON. `work` returns
+    /// `None` for a file that is skipped. The column `file` has the names of files that failed; files that
+    /// are not ok have the style and the exit status `bad`.
+    pub(crate) fn run<const N: usize>(
+        self,
+        columns: [(&'static str, Align); N],
+        words: &Words,
+        bad: (Style, Exit),
+        context: &Context,
+        out: &mut Output,
+        mut work: impl FnMut(&Item, Entry<'_>, &mut Output) -> Result<Option<Row<N>>>,
+    ) -> Result<Exit> {
+        let mut tally = Tally { unknown: self.unknown, ..Tally::default() };
+        let mut table = Table::new(&[&[("verdict", Align::Left)], &columns[..]].concat());
+        let count = self.items.len() as u64;
+        for (number, item) in self.items.into_iter().enumerate() {
+            progress::set_file_number(number as u64, count);
+            let done = item.and_then(|item| {
+                let entry = Entry { path: &item.path, number, many: true };
+                work(&item, entry, out).map_err(|e| e.with_path(&item.path))
+            });
+            let (verdict, cells) = match done {
+                Ok(None) => {
+                    tally.unknown += 1;
+                    continue;
+                }
+                Ok(Some((true, cells))) => {
+                    tally.ok += 1;
+                    ((words.ok, style::GOOD), cells)
+                }
+                Ok(Some((false, cells))) => {
+                    tally.not_ok += 1;
+                    ((words.not_ok, bad.0), cells)
+                }
+                Err(error) => {
+                    tally.failed += 1;
+                    out.flush()?;
+                    context.fail(&error);
+                    let name = error.path().map(|path| path.to_string_lossy().into_owned());
+                    let cell = |(column, _)| match column {
+                        "file" => name.clone().unwrap_or_default(),
+                        "first error" => error.message().to_string(),
+                        _ => "-".to_string(),
+                    };
+                    (("failed", style::BAD), columns.map(cell))
+                }
+            };
+            tally.files += 1;
+            if context.json || context.quiet {
+                continue;
+            }
+            let verdict = (verdict.0.to_string(), verdict.1);
+            let cells = cells.into_iter().map(|cell| (cell, Style::new()));
+            table.styled(std::iter::once(verdict).chain(cells), out)?;
+        }
+        if context.json {
+            out.json(&tally)?;
+        } else if !context.quiet {
+            table.print(out)?;
+            writeln!(out, "{}", tally.summary(words))?;
+        }
+        Ok(tally.exit(bad.1))
+    }
+}
+
 impl Tally {
     /// The exit status: 0 if all files are ok, `bad` if some are not, 3 if some failed, 2 if all failed.
     pub(crate) fn exit(&self, bad: Exit) -> Exit {
@@ -123,8 +202,8 @@ impl Tally {
     }
 
     /// One line, for example `12 files: 10 ok, 1 not ok, 1 failed; 3 others of unknown format`.
-    pub(crate) fn summary(&self, good: &str, bad: &str, other: &str) -> String {
-        let parts = [(self.ok, good), (self.not_ok, bad), (self.failed, "failed")];
+    fn summary(&self, words: &Words) -> String {
+        let parts = [(self.ok, words.ok), (self.not_ok, words.not_ok), (self.failed, "failed")];
         let parts: Vec<String> =
             parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
         let mut sentence = text::count(self.files, "file");
@@ -133,7 +212,7 @@ impl Tally {
         }
         match self.unknown {
             0 => sentence,
-            n => format!("{sentence}; {} {other}", text::count(n, "other")),
+            n => format!("{sentence}; {} {}", text::count(n, "other"), words.others),
         }
     }
 }

@@ -15,7 +15,7 @@ use spile_ops::json::Failure;
 use crate::args::{Global, When};
 use crate::exit::Exit;
 use crate::hint;
-use crate::print::{Output, SCHEMA, paint, style, text};
+use crate::print::{Output, paint, style, text, versioned};
 use crate::progress;
 
 /// The evaluated global options.
@@ -128,18 +128,20 @@ impl Context {
     /// Prints the warnings collected while opening.
     pub(crate) fn print_warnings(&self, path: &Path, findings: &[Finding]) {
         for finding in findings {
-            let object = finding.object.as_ref().map_or(String::new(), |o| format!("{o}: "));
+            // The object of a folder may be the folder.
+            let object = finding.object.as_ref().filter(|object| Path::new(object) != path);
+            let object = object.map_or(String::new(), |object| format!("{object}: "));
             self.warn(path, &format!("{object}{}", finding.message));
         }
     }
 
     /// Calls `work` for every file, with patterns expanded. A file that fails is reported and the others
     /// are still processed; the exit status is then partial success.
-    pub(crate) fn each_file(
+    pub(crate) fn each_file<E: Into<Exit>>(
         &self,
         files: &[PathBuf],
         out: &mut Output,
-        mut work: impl FnMut(Entry<'_>, &mut Output) -> Result<Exit>,
+        mut work: impl FnMut(Entry<'_>, &mut Output) -> Result<E>,
     ) -> Result<Exit> {
         let files: Vec<Result<PathBuf>> = files.iter().flat_map(|f| expand(f)).collect();
         let many = files.len() > 1;
@@ -151,7 +153,7 @@ impl Context {
             let exit = match result {
                 Ok(exit) => {
                     done = true;
-                    exit
+                    exit.into()
                 }
                 // Further output would not be read.
                 Err(error) if is_closed_pipe(&error) => return Err(error),
@@ -182,18 +184,14 @@ impl Context {
         if is_closed_pipe(error) {
             return Exit::Yes;
         }
+        #[derive(Serialize)]
+        struct Failed<'a> {
+            error: Failure<'a>,
+        }
         let message = if self.json {
-            #[derive(Serialize)]
-            struct Document<'a> {
-                schema: u32,
-                spile: &'static str,
-                error: Failure<'a>,
-            }
-            let spile = env!("CARGO_PKG_VERSION");
             let hint = error.suggestion().map(|hint| hint::render(hint, error.path()));
             let error = Failure { hint, ..Failure::from(error) };
-            let document = Document { schema: SCHEMA, spile, error };
-            serde_json::to_string(&document).unwrap_or_else(|e| e.to_string())
+            versioned(&Failed { error }).unwrap_or_else(|e| e.to_string())
         } else {
             let word = paint(self.error_colour, style::BAD, "error:");
             let mut message = format!("{word} {}", text::one_line(&error.to_string()));
@@ -223,29 +221,17 @@ fn columns() -> Option<usize> {
 
 /// The files that match a pattern that the shell did not expand, sorted.
 pub(crate) fn expand(file: &Path) -> Vec<Result<PathBuf>> {
-    let Some(pattern) = file.to_str().filter(|t| t.contains(['*', '?', '['])) else {
+    let pattern = file.to_str().filter(|text| text.contains(['*', '?', '[']));
+    // File names may contain these characters.
+    let Some(pattern) = pattern.filter(|_| !file.exists()) else {
         return vec![Ok(file.to_path_buf())];
     };
-    // File names may contain these characters.
-    if file.exists() {
-        return vec![Ok(file.to_path_buf())];
-    }
+    let fail = |message: String| vec![Err(Error::argument(message).with_path(file))];
     let paths = match glob::glob(pattern) {
         Ok(paths) => paths,
-        Err(e) => {
-            return vec![Err(Error::argument(format!("invalid pattern: {e}")).with_path(file))];
-        }
+        Err(e) => return fail(format!("invalid pattern: {e}")),
     };
-    let found: Vec<_> = paths
-        .map(|found| {
-            found.map_err(|e| {
-                let path = e.path().to_path_buf();
-                Error::io(path, e.into())
-            })
-        })
-        .collect();
-    if found.is_empty() {
-        return vec![Err(Error::argument("no file matches this pattern").with_path(file))];
-    }
-    found
+    let found: Vec<_> =
+        paths.map(|found| found.map_err(|e| Error::io(e.path().to_path_buf(), e.into()))).collect();
+    if found.is_empty() { fail("no file matches this pattern".into()) } else { found }
 }

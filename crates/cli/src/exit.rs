@@ -14,6 +14,13 @@ pub(crate) enum Exit {
     Error,
 }
 
+/// A command without another outcome succeeds.
+impl From<()> for Exit {
+    fn from((): ()) -> Self {
+        Self::Yes
+    }
+}
+
 impl From<Exit> for u8 {
     fn from(exit: Exit) -> Self {
         match exit {

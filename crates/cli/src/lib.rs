@@ -28,7 +28,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use spile::error::{Error, Result};
 
@@ -42,7 +42,7 @@ const MAX_THREADS: usize = 512;
 
 /// Runs a command line, whose first argument is the name of the program, and returns the exit status.
 pub fn main(args: Vec<OsString>) -> u8 {
-    let cli = match parse(args) {
+    let cli = match parse(args).map_err(reworded) {
         Ok(cli) => cli,
         // Help and version are printed on standard output with exit status 0, errors have 2. A failure
         // to print them cannot be reported.
@@ -88,25 +88,41 @@ fn parse(mut args: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
             return Err(Cli::command().error(ErrorKind::InvalidSubcommand, message));
         }
     }
-    let cli = match Cli::try_parse_from(&args) {
+    let parsed = Cli::try_parse_from(&args);
+    let at = match &parsed {
+        // Names of commands are UTF-8, file names need not be.
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {
-            // Names of commands are UTF-8, file names need not be.
-            let file = args.iter().position(|arg| arg.to_str().is_none());
-            let mut with_verb = args;
-            let at = file.unwrap_or(1);
-            with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
-            return Cli::try_parse_from(with_verb).map_err(|_| error);
+            args.iter().position(|arg| arg.to_str().is_none()).unwrap_or(1)
         }
-        other => other?,
+        Ok(Cli { command: Command::Other(rest), .. })
+            if Path::new(&rest[0]).exists() || similar_commands(&rest[0]).is_empty() =>
+        {
+            args.len() - rest.len()
+        }
+        _ => return parsed,
     };
-    let Command::Other(rest) = &cli.command else { return Ok(cli) };
-    if !Path::new(&rest[0]).exists() && !similar_commands(&rest[0]).is_empty() {
-        return Ok(cli);
+    args.splice(at..at, ["info".into(), "--arrays".into()]);
+    Cli::try_parse_from(args).map_err(|error| parsed.err().unwrap_or(error))
+}
+
+/// An error about an unknown option in the words of [`reject_options`]; other errors are unchanged.
+fn reworded(error: clap::Error) -> clap::Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match (error.kind(), text(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(option)) if option.starts_with('-') => {
+            let similar = text(ContextKind::SuggestedArg);
+            clap::Error::raw(ErrorKind::UnknownArgument, unknown_option(option, similar) + "\n")
+        }
+        _ => error,
     }
-    let at = args.len() - rest.len();
-    let mut with_verb = args;
-    with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
-    Cli::try_parse_from(with_verb)
+}
+
+fn unknown_option(option: &str, similar: Option<&str>) -> String {
+    let similar = similar.map_or(String::new(), |similar| format!(" (did you mean {similar}?)"));
+    format!("unknown option {option}{similar}")
 }
 
 /// Reports unknown options of `cat` and `plot`, which clap accepts as positional arguments because
@@ -126,11 +142,7 @@ fn reject_options(command: &Command) -> Result<()> {
         command.get_arguments().chain(verb.into_iter().flat_map(clap::Command::get_arguments));
     let known: Vec<String> = known.filter_map(|a| Some(format!("--{}", a.get_long()?))).collect();
     let similar = spile::tree::closest(option, known.iter().map(String::as_str));
-    let suggestion = match similar.first() {
-        Some(similar) => format!(" (did you mean {similar}?)"),
-        None => String::new(),
-    };
-    Err(Error::argument(format!("unknown option {option}{suggestion}")))
+    Err(Error::argument(unknown_option(option, similar.first().map(String::as_str))))
 }
 
 fn similar_commands(name: &OsString) -> Vec<String> {

@@ -171,7 +171,7 @@ fn unknown_options_are_errors_with_a_suggestion() {
         (&["cat", DUMP, "ey", "--frane"], "unknown option --frane (did you mean --frame?)"),
         (&["cat", DUMP, "--stord"], "unknown option --stord (did you mean --stored?)"),
         (&["cat", DUMP, "ey", "--qqqqqqqq"], "unknown option --qqqqqqqq\n"),
-        (&["ls", DUMP, "--logn"], "'--long'"),
+        (&["ls", DUMP, "--logn"], "unknown option --logn (did you mean --long?)"),
     ];
     for (words, expected) in cases {
         let error = folder.bad(words);
@@ -235,4 +235,31 @@ fn errors_name_the_file_and_hints_are_commands() {
     folder.write("a cut.taf", &bytes[..bytes.len() - 400]);
     let error = folder.bad(&["stat", "a cut.taf"]);
     assert!(error.contains("\nhint: spile salvage 'a cut.taf'    "), "{error}");
+}
+
+#[test]
+fn frames_of_a_file_without_frames_are_an_error() {
+    let folder = folder();
+    for verb in [&["ls"][..], &["stat"], &["hash"], &["convert", "-o", "never.nc"]] {
+        let error = folder.bad(&[verb, &[DUMP, "--frames", "0"]].concat());
+        assert!(error.contains(&format!("{DUMP}: --frames: the file has no frames")), "{error}");
+    }
+    assert!(!folder.path("never.nc").exists());
+    let error = folder.bad(&["cat", TRAJECTORY, "log/E", "--frame", "-101"]);
+    assert!(error.contains("no frame -101: the number of frames is 100"), "{error}");
+}
+
+#[test]
+fn outputs_have_the_same_options_in_every_verb() {
+    let folder = Folder::new();
+    let mut verbs = vec!["convert", "merge", "index", "plot", "salvage", "gsd trim", "gsd merge"];
+    verbs.extend(["scda pack", "scda recode", "iotk convert", "taf create", "taf crop"]);
+    verbs.extend(["taf export", "taf convert"]);
+    for verb in verbs {
+        let words: Vec<&str> = std::iter::once("help").chain(verb.split(' ')).collect();
+        let help = folder.good(&words);
+        assert!(help.contains("-o, --output <OUTPUT>"), "{verb}: {help}");
+        let text = help.split("--overwrite").nth(1).unwrap_or_default().trim_start();
+        assert!(text.starts_with("Replace the output if it exists"), "{verb}: {help}");
+    }
 }

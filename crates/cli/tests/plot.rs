@@ -283,7 +283,7 @@ fn values_of_every_frame_are_drawn_over_their_steps() {
     assert!(good(&["plot", &file, "particles/position", "--frame", "0"]).contains("frame 0"));
     assert_eq!(
         bad(&["plot", &file, "particles/position", "--hist"]),
-        "particles/position has 3 frames; specify one\n\
+        "\"particles/position\" has 3 frames; specify one\n\
          hint: for example --frame 0, or --frame -1 for the last\n"
     );
 }

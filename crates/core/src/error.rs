@@ -288,7 +288,8 @@ impl fmt::Display for Error {
             write!(f, "{}: ", path.display())?;
         }
         match (e.kind, e.format) {
-            (ErrorKind::Io | ErrorKind::Argument | ErrorKind::Exists, _) => {}
+            (ErrorKind::Io | ErrorKind::Argument | ErrorKind::Exists, _)
+            | (ErrorKind::NotThisFormat, None) => {}
             (ErrorKind::NotThisFormat, Some(format)) => write!(f, "not {format}: ")?,
             (kind, _) => write!(f, "{}: ", kind.name())?,
         }

@@ -152,7 +152,14 @@ impl Pick {
     /// The selected ones of `count` frames.
     pub fn frames(&self, count: u64) -> Result<impl Iterator<Item = u64> + use<>> {
         let slice = self.frames.unwrap_or(Slice::ALL);
-        let span = Selection(vec![slice]).resolve(&Shape::new([count]))?[0];
+        let span = match (slice, Selection(vec![slice]).resolve(&Shape::new([count]))) {
+            (_, Ok(spans)) => spans[0],
+            (Slice::Index(frame), Err(_)) => {
+                let message = format!("no frame {frame}: the number of frames is {count}");
+                return Err(Error::argument(message));
+            }
+            (_, Err(error)) => return Err(error),
+        };
         Ok((0..span.count).map(move |k| (span.start as i64 + k as i64 * span.step) as u64))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::File;
 use super::graph::Crate;
-use super::text::{bare, has_word, strings, without_tests};
+use super::text::starts_with;
 
 /// Files with more lines are reported.
 const LONG: usize = 600;
@@ -24,7 +24,8 @@ struct WordRule {
     /// Parts of the paths of exceptions.
     except: &'static [&'static str],
     in_tests: bool,
-    words: &'static [&'static str],
+    /// Sequences of tokens.
+    words: &'static [&'static [&'static str]],
     hint: &'static str,
 }
 
@@ -34,21 +35,28 @@ const WORD_RULES: [WordRule; 3] = [
         inside: &["crates/core/src/"],
         except: &["crates/core/src/source.rs"],
         in_tests: true,
-        words: &["unsafe"],
+        words: &[&["unsafe"]],
         hint: "in core only source.rs may contain unsafe code; add a safe function there",
     },
     WordRule {
         inside: &["crates/", "formats/", "bridges/", "bindings/"],
         except: &["crates/cli/", "/tests/", "/examples/", "/benches/", "/build.rs"],
         in_tests: false,
-        words: &["println!", "eprintln!", "print!", "eprint!", "dbg!", "process::exit"],
+        words: &[
+            &["println", "!"],
+            &["eprintln", "!"],
+            &["print", "!"],
+            &["eprint", "!"],
+            &["dbg", "!"],
+            &["process", ":", ":", "exit"],
+        ],
         hint: "only the command line prints and exits; return a value or an error",
     },
     WordRule {
         inside: &["crates/ops/src/"],
         except: &[],
         in_tests: false,
-        words: &["tempfile", "tempdir", "temp_dir", "tempdir_in"],
+        words: &[&["tempfile"], &["tempdir"], &["temp_dir"], &["tempdir_in"]],
         hint: "operations plan in memory; create files only through `Sink`",
     },
 ];
@@ -56,10 +64,8 @@ const WORD_RULES: [WordRule; 3] = [
 /// Violations in a file.
 pub(super) fn check(file: &File) -> Vec<String> {
     let mut violations = no_machine_paths(file);
-    if file.has_extension(&["rs"]) {
-        violations.extend(forbidden_words(file));
-        violations.extend(forbidden_strings(file));
-    }
+    violations.extend(forbidden_words(file));
+    violations.extend(forbidden_strings(file));
     violations
 }
 
@@ -70,11 +76,12 @@ fn forbidden_words(file: &File) -> Vec<String> {
             && !rule.except.iter().any(|part| file.path.contains(part))
     };
     for WordRule { in_tests, words, hint, .. } in WORD_RULES.iter().filter(applies) {
-        let code = bare(&file.text);
-        let code = if *in_tests { code } else { without_tests(&code) };
-        for (k, line) in code.lines().enumerate() {
-            let found = words.iter().filter(|word| has_word(line, word));
-            violations.extend(found.map(|word| format!("{}:{}: {word}; {hint}", file.path, k + 1)));
+        for (k, token) in file.tokens.iter().enumerate().filter(|(_, t)| *in_tests || !t.in_test) {
+            let found = words.iter().filter(|word| starts_with(&file.tokens[k..], word));
+            violations.extend(found.map(|word| {
+                let (path, line, word) = (&file.path, token.line, word.concat());
+                format!("{path}:{line}: {word}; {hint}")
+            }));
         }
     }
     violations
@@ -86,8 +93,10 @@ pub(super) fn forbids_unsafe(crates: &[Crate], files: &[File]) -> Vec<String> {
         !matches!(c.folder.as_str(), "crates/core" | "crates/mpi")
             && !c.folder.starts_with("bindings/")
     };
+    let attribute = ["#", "!", "[", "forbid", "(", "unsafe_code", ")", "]"];
     let forbidden = |root: &&String| {
-        files.iter().any(|f| f.path == **root && bare(&f.text).contains("#![forbid(unsafe_code)]"))
+        let file = files.iter().find(|file| file.path == **root);
+        file.is_some_and(|f| (0..f.tokens.len()).any(|k| starts_with(&f.tokens[k..], &attribute)))
     };
     let roots = crates.iter().filter(free).flat_map(|c| &c.roots);
     let message =
@@ -114,9 +123,9 @@ fn forbidden_strings(file: &File) -> Vec<String> {
             None
         }
     };
-    let found = strings(&file.text).into_iter();
-    found
-        .filter_map(|(line, text)| Some(format!("{}:{line}: {}", file.path, hint(text)?)))
+    let strings = file.code().into_iter().filter(|token| token.is_string());
+    strings
+        .filter_map(|token| Some(format!("{}:{}: {}", file.path, token.line, hint(&token.text)?)))
         .collect()
 }
 
@@ -154,7 +163,7 @@ mod tests {
     use super::*;
 
     fn file(path: &str, text: &str) -> File {
-        File { path: path.into(), text: text.into() }
+        File::new(path, text)
     }
 
     #[test]

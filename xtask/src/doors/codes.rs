@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::text::strings;
 use super::{Ceiling, File};
 
 /// Codes that are not in the source and in `FORMAT.md`. The number only goes down.
@@ -19,8 +18,8 @@ pub(super) fn unlisted(files: &[File]) -> Ceiling {
         let Some(folder) = page.path.strip_suffix("/FORMAT.md") else { continue };
         let listed: BTreeSet<String> = page.text.lines().flat_map(listed).collect();
         let sources = files.iter().filter(|file| is_source(file, folder));
-        let found = sources.flat_map(|file| strings(&file.text));
-        let used: BTreeSet<String> = found.filter_map(|(_, text)| code(text)).collect();
+        let found = sources.flat_map(File::code);
+        let used: BTreeSet<String> = found.filter_map(|token| code(&token.text)).collect();
         for code in used.difference(&listed) {
             violations.push(format!("{}: {code} is not listed", page.path));
         }
@@ -40,15 +39,20 @@ pub(super) fn ambiguous(files: &[File]) -> Ceiling {
         if !is_source(file, folder) {
             continue;
         }
-        for pair in strings(&file.text).windows(2) {
-            let (Some(code), message, None) = (code(pair[0].1), pair[1].1, code(pair[1].1)) else {
-                continue;
+        let tokens = file.code();
+        for (k, token) in tokens.iter().enumerate() {
+            let Some(code) = code(&token.text) else { continue };
+            // The literal itself, or the first argument of `format!`.
+            let next: Vec<&str> = tokens[k + 1..].iter().map(|t| t.text.as_str()).take(5).collect();
+            let message = match next[..] {
+                [",", "format", "!", "(", _] => tokens[k + 5],
+                [",", ..] => tokens[k + 2],
+                _ => continue,
             };
-            let (start, end) = (offset(&file.text, pair[0].1), offset(&file.text, message));
-            let between = file.text[start + pair[0].1.len()..end].trim();
-            if [",", ", format!(", ",\nformat!("].iter().any(|call| same(between, call)) {
-                let place = format!("{}:{}: {code}: {message}", file.path, pair[1].0);
-                messages.entry((folder, code)).or_default().entry(message).or_insert(place);
+            if message.is_string() && self::code(&message.text).is_none() {
+                let place = format!("{}:{}: {code}: {}", file.path, message.line, message.text);
+                let all = messages.entry((folder, code)).or_default();
+                all.entry(&message.text).or_insert(place);
             }
         }
     }
@@ -56,16 +60,6 @@ pub(super) fn ambiguous(files: &[File]) -> Ceiling {
     let violations = shared.flat_map(|all| all.into_values().skip(1)).collect();
     let what = "messages that share their code with another";
     Ceiling { what, file: file!(), most: MOST_SHARED, violations }
-}
-
-/// Whether two pieces of code differ only in white space.
-fn same(one: &str, other: &str) -> bool {
-    one.split_whitespace().eq(other.split_whitespace())
-}
-
-/// The position of a part of a text.
-fn offset(text: &str, part: &str) -> usize {
-    part.as_ptr() as usize - text.as_ptr() as usize
 }
 
 fn is_source(file: &File, folder: &str) -> bool {
@@ -113,7 +107,7 @@ mod tests {
 
     fn files(source: &str, page: &str) -> [File; 2] {
         [("formats/a/src/lib.rs", source), ("formats/a/FORMAT.md", page)]
-            .map(|(path, text)| File { path: path.into(), text: text.into() })
+            .map(|(path, text)| File::new(path, text))
     }
 
     #[test]

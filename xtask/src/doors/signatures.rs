@@ -1,7 +1,7 @@
 //! Limits belong to the open file: a function that works on a `Dataset`, an `Array` or a native file gets them
 //! from there. Only functions that open, parse or examine bytes have a parameter `&Limits`.
 
-use super::text::{bare, without_tests};
+use super::text::Token;
 use super::{Ceiling, File};
 
 /// Other functions with such a parameter. The number only goes down.
@@ -29,53 +29,44 @@ fn misplaced(file: &File) -> Vec<String> {
     let own =
         inside.iter().any(|folder| file.path.starts_with(folder)) && file.path.contains("/src/");
     let mut parts = file.path.split('/').map(|part| part.trim_end_matches(".rs"));
-    if !own
-        || !file.has_extension(&["rs"])
-        || parts.any(|part| FILES.contains(&part) || part.ends_with("tests"))
-    {
+    if !own || parts.any(|part| FILES.contains(&part) || part.ends_with("tests")) {
         return Vec::new();
     }
-    let code = without_tests(&bare(&file.text));
+    let tokens = file.code();
     let mut found = Vec::new();
-    for (at, _) in code.match_indices("fn ") {
-        let signature = signature(&code[at..]);
-        let name = signature[3..].split(|c: char| !c.is_alphanumeric() && c != '_').next();
-        let name = name.unwrap_or_default();
-        let first = name.split('_').next().unwrap_or_default();
-        if !OPENING.contains(&first) && has_limits(signature) {
-            let line = code[..at].matches('\n').count() + 1;
+    for (k, _) in tokens.iter().enumerate().filter(|(_, token)| token.text == "fn") {
+        let Some(name) = tokens.get(k + 1) else { continue };
+        let first = name.text.split('_').next().unwrap_or_default();
+        if !OPENING.contains(&first) && has_limits(&tokens[k..]) {
+            let (path, line, name) = (&file.path, tokens[k].line, &name.text);
             let hint = "take the limits from the open file";
-            found.push(format!("{}:{line}: `&Limits` in `{name}`; {hint}", file.path));
+            found.push(format!("{path}:{line}: `&Limits` in `{name}`; {hint}"));
         }
     }
     found
 }
 
-/// The function header that `code` begins with.
-fn signature(code: &str) -> &str {
+/// Whether a parameter of the function that `tokens` begins with has the type `&Limits`, possibly with a lifetime
+/// and the path of the type.
+fn has_limits(tokens: &[&Token]) -> bool {
     let mut depth = 0_i64;
-    for (at, byte) in code.bytes().enumerate() {
-        match byte {
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth -= 1,
-            b'{' | b';' if depth <= 0 => return &code[..at],
+    let is_path = |text: &str| text == ":" || text.starts_with(char::is_alphabetic);
+    for (k, token) in tokens.iter().enumerate() {
+        match token.text.as_str() {
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth -= 1,
+            "{" | ";" if depth == 0 => break,
+            "Limits" if depth > 0 => {
+                let mut before = tokens[..k].iter().rev().map(|token| token.text.as_str());
+                let mark = before.find(|text| !is_path(text));
+                if mark == Some("&") || mark == Some("'") && before.next() == Some("&") {
+                    return true;
+                }
+            }
             _ => {}
         }
     }
-    code
-}
-
-/// Whether a parameter has the type `&Limits`, possibly with a lifetime.
-fn has_limits(signature: &str) -> bool {
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    signature.match_indices("Limits").any(|(at, found)| {
-        let before = signature[..at].trim_end_matches(|c: char| word(c) || c == ':').trim_end();
-        let before = before.trim_end_matches(word).trim_end_matches('\'');
-        let is_parameter = before.strip_suffix('&').is_some_and(|b| !b.trim_end().ends_with("->"));
-        let is_type =
-            !signature[..at].ends_with(word) && !signature[at + found.len()..].starts_with(word);
-        is_parameter && is_type
-    })
+    false
 }
 
 #[cfg(test)]
@@ -83,7 +74,7 @@ mod tests {
     use super::*;
 
     fn file(path: &str, text: &str) -> File {
-        File { path: path.into(), text: text.into() }
+        File::new(path, text)
     }
 
     #[test]

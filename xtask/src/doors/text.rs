@@ -1,153 +1,90 @@
-//! Rust source split into code, string literals and test modules. Lines keep their numbers.
+//! Rust source as tokens, without comments and documentation.
 
-use std::ops::Range;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// The text with comments, strings and character literals replaced by spaces. Byte positions are kept.
-pub(super) fn bare(text: &str) -> String {
-    let mut out = text.as_bytes().to_vec();
-    for token in tokens(text.as_bytes()) {
-        out[token].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+/// A word, a literal, or a character of punctuation. Brackets are tokens, too.
+pub(super) struct Token {
+    pub(super) text: String,
+    /// The line, counted from 1.
+    pub(super) line: usize,
+    /// The token belongs to an item that is only compiled for tests.
+    pub(super) in_test: bool,
+}
+
+impl Token {
+    /// Whether this is a string literal.
+    pub(super) fn is_string(&self) -> bool {
+        self.text.trim_start_matches(['b', 'c', 'r', '#']).starts_with('"')
     }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
-/// String literals outside of tests, with their quotes, and the lines (from 1) that they start on.
-pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
-    let tests = test_modules(&bare(text));
-    let quoted = |token: &Range<usize>| {
-        let start = text[token.clone()].trim_start_matches(['b', 'c', 'r', '#']);
-        start.starts_with('"') && !tests.iter().any(|test| test.contains(&token.start))
-    };
-    let line = |at: usize| 1 + text[..at].matches('\n').count();
-    let found = tokens(text.as_bytes()).into_iter().filter(quoted);
-    found.map(|token| (line(token.start), &text[token])).collect()
-}
-
-/// Comments and literals.
-fn tokens(bytes: &[u8]) -> Vec<Range<usize>> {
+/// The tokens of a file; none if it is not Rust.
+pub(super) fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
-    let (mut at, mut in_word) = (0, false);
-    while at < bytes.len() {
-        if let Some(end) = token_end(bytes, at, in_word) {
-            found.push(at..end);
-            (at, in_word) = (end, false);
-        } else {
-            in_word = bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_';
-            at += 1;
-        }
-    }
+    flatten(text.parse().unwrap_or_default(), false, &mut found);
     found
 }
 
-/// The end of the comment or literal that starts at `at`, if there is one.
-fn token_end(bytes: &[u8], at: usize, in_word: bool) -> Option<usize> {
-    let rest = &bytes[at..];
-    match rest {
-        [b'/', b'/', ..] => Some(at + find(rest, b"\n").unwrap_or(rest.len())),
-        [b'/', b'*', ..] => Some(at + block_comment(rest)),
-        [b'"', ..] => Some(at + quoted(rest, b'"')),
-        [b'r' | b'b' | b'c', ..] if !in_word => raw_string(rest).map(|len| at + len),
-        // A lifetime has no closing quote.
-        [b'\'', b'\\', ..] => Some(at + quoted(rest, b'\'')),
-        [b'\'', ..] => {
-            let len = std::str::from_utf8(&rest[1..]).ok()?.chars().next()?.len_utf8();
-            (rest.get(1 + len) == Some(&b'\'')).then_some(at + len + 2)
+/// Whether the texts of the first tokens are those of `pattern`.
+pub(super) fn starts_with(tokens: &[Token], pattern: &[&str]) -> bool {
+    tokens.len() >= pattern.len()
+        && tokens.iter().zip(pattern).all(|(token, text)| token.text == *text)
+}
+
+fn flatten(stream: TokenStream, in_test: bool, found: &mut Vec<Token>) {
+    let trees: Vec<TokenTree> = stream.into_iter().collect();
+    let (mut at, mut test_end) = (0, 0);
+    while at < trees.len() {
+        match attribute(&trees[at..]) {
+            Some((text, length)) if text.starts_with("doc") => {
+                at += length;
+                continue;
+            }
+            Some((text, _)) if text == "cfg(test)" => test_end = at + item_length(&trees[at..]),
+            _ => {}
+        }
+        let in_test = in_test || at < test_end;
+        let mut push = |text: String, line| found.push(Token { text, line, in_test });
+        match &trees[at] {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                push(open.into(), group.span_open().start().line);
+                flatten(group.stream(), in_test, found);
+                let line = group.span_close().start().line;
+                found.push(Token { text: close.into(), line, in_test });
+            }
+            tree => push(tree.to_string(), tree.span().start().line),
+        }
+        at += 1;
+    }
+}
+
+/// The text of the attribute that `trees` begins with, without spaces, and the number of its tokens.
+fn attribute(trees: &[TokenTree]) -> Option<(String, usize)> {
+    let is =
+        |at: usize, mark| matches!(trees.get(at), Some(TokenTree::Punct(p)) if p.as_char() == mark);
+    let at = 1 + usize::from(is(1, '!'));
+    match trees.get(at) {
+        Some(TokenTree::Group(group)) if is(0, '#') => {
+            Some((group.stream().to_string().replace(' ', ""), at + 1))
         }
         _ => None,
     }
 }
 
-fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
-    bytes.windows(pattern.len()).position(|window| window == pattern)
-}
-
-/// Length of a block comment, which may be nested.
-fn block_comment(bytes: &[u8]) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < bytes.len() {
-        match &bytes[at..] {
-            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
-            [b'*', b'/', ..] if depth == 1 => return at + 2,
-            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// Length of a literal with escapes.
-fn quoted(bytes: &[u8], quote: u8) -> usize {
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 2,
-            b if b == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// Length of the raw string (`r"..."`, `br#"..."#`) that `bytes` starts with, if any.
-fn raw_string(bytes: &[u8]) -> Option<usize> {
-    let prefix = bytes.iter().position(|b| !matches!(b, b'b' | b'c' | b'r'))?;
-    if prefix > 2 || bytes[prefix - 1] != b'r' {
-        return None;
-    }
-    let hashes = bytes[prefix..].iter().position(|b| *b != b'#')?;
-    let start = prefix + hashes;
-    if bytes.get(start) != Some(&b'"') {
-        return None;
-    }
-    let close = [&b"\""[..], &b"#".repeat(hashes)].concat();
-    let len = find(&bytes[start + 1..], &close)?;
-    Some(start + 1 + len + close.len())
-}
-
-/// Bare code with test modules replaced by spaces.
-pub(super) fn without_tests(code: &str) -> String {
-    let mut out = code.as_bytes().to_vec();
-    for test in test_modules(code) {
-        out[test].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The items of bare code that are only compiled for tests.
-fn test_modules(code: &str) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    while let Some(start) = code[found.last().map_or(0, |r| r.end)..].find("#[cfg(test)]") {
-        let start = start + found.last().map_or(0, |r| r.end);
-        let body = code[start..].find(['{', ';']).map(|k| start + k);
-        let end = match body {
-            Some(at) if code.as_bytes()[at] == b'{' => closing(code, at),
-            Some(at) => at + 1,
-            None => code.len(),
-        };
-        found.push(start..end);
-    }
-    found
-}
-
-/// The position after the brace that closes the one at `open`.
-fn closing(code: &str, open: usize) -> usize {
-    let mut depth = 0_i64;
-    for (at, byte) in code.bytes().enumerate().skip(open) {
-        match byte {
-            b'{' => depth += 1,
-            b'}' if depth == 1 => return at + 1,
-            b'}' => depth -= 1,
-            _ => {}
-        }
-    }
-    code.len()
-}
-
-/// Whether the line contains `word`, not as part of a longer identifier.
-pub(super) fn has_word(line: &str, word: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(word)
-        .any(|(at, _)| !line[..at].ends_with(part) && !line[at + word.len()..].starts_with(part))
+/// The number of tokens of an item: up to its body or its semicolon.
+fn item_length(trees: &[TokenTree]) -> usize {
+    let is_end = |tree: &TokenTree| match tree {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(mark) => mark.as_char() == ';',
+        _ => false,
+    };
+    trees.iter().position(is_end).map_or(trees.len(), |last| last + 1)
 }
 
 #[cfg(test)]
@@ -155,27 +92,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_keeps_only_code() {
-        let code = bare("a /* b /* c */ d */ e // f\nlet s = \"g \\\" h\"; r#\"i \" j\"#; k");
-        let words: Vec<&str> = code.split_whitespace().collect();
-        assert_eq!(words, ["a", "e", "let", "s", "=", ";", ";", "k"]);
-        assert_eq!(bare("x('{', '\\'', b'}') <'a>").replace(' ', ""), "x(,,b)<'a>");
-        assert_eq!(bare("xr\"a\"").trim(), "xr");
-        assert_eq!(bare("\"one\ntwo\"\nthree").lines().nth(2), Some("three"));
+    fn comments_and_documentation_are_not_tokens() {
+        let text = "//! a\n/// b\nfn f() { /* c */ g(\"d\", 'e') } // f\n";
+        let words: Vec<String> = tokens(text).into_iter().map(|token| token.text).collect();
+        assert_eq!(words.join(" "), "fn f ( ) { g ( \"d\" , 'e' ) }");
+        assert!(starts_with(&tokens("a::b(1)"), &["a", ":", ":", "b"]));
     }
 
     #[test]
-    fn tests_are_removed_and_line_numbers_kept() {
-        let code =
-            without_tests("a\n#[cfg(test)]\nmod tests {\n  { x }\n}\nb\n#[cfg(test)]\nmod t;\nc");
-        assert_eq!(code.replace(' ', ""), "a\n\n\n\n\nb\n\n\nc");
-        assert!(has_word("  print!(", "print!") && !has_word("eprint!(", "print!"));
+    fn tests_are_marked_and_lines_counted() {
+        let text = "a\n#[cfg(test)]\nmod t {\n  x\n}\nb\n#[cfg(test)]\nmod u;\nc\n";
+        let all = tokens(text);
+        let code: Vec<_> =
+            all.iter().filter(|t| !t.in_test).map(|t| (t.line, t.text.as_str())).collect();
+        assert_eq!(code, [(1, "a"), (6, "b"), (9, "c")]);
+        assert!(all.iter().any(|token| token.in_test && token.text == "x"));
     }
 
     #[test]
-    fn string_literals_are_found_outside_of_tests_and_comments() {
-        let text =
-            "// \"no\"\nlet a = \"one\";\nf(r#\"two\"#, '\"');\n#[cfg(test)]\nmod t { \"no\" }\n";
-        assert_eq!(strings(text), [(2, "\"one\""), (3, "r#\"two\"#")]);
+    fn all_kinds_of_string_literals_are_found() {
+        let all = tokens("f(\"a\", r#\"b\"#, b\"c\", 'd', 5, r#fn)");
+        assert_eq!(all.iter().filter(|token| token.is_string()).count(), 3);
     }
 }

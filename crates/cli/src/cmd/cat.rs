@@ -1,11 +1,6 @@
 //! `spile cat`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use clap::Args;
-use spile::Dataset;
-use spile::error::{Error, ErrorKind, Result};
+use spile::error::ErrorKind;
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
@@ -13,9 +8,7 @@ use spile::tree::{Node, Tree};
 use spile_ops::Pick;
 use spile_ops::cat::{self, Csv, Values};
 
-use crate::context::{Context, Entry};
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 /// Number of names in the hint of an ambiguous argument.
 const NAMES: usize = 5;
@@ -70,6 +63,19 @@ impl CatArgs {
     pub(crate) fn positionals(&self) -> [Option<&str>; 2] {
         [self.name.as_deref(), self.selection.as_deref()]
     }
+
+    /// The frames to print. Without --frame and --frames they are the first dimension of the selection.
+    fn frames(&self, selection: &mut Selection) -> Result<Pick> {
+        let all = Pick::default();
+        match (self.frame, &self.frames) {
+            (Some(frame), _) => all.with_frames(&frame.to_string()),
+            (None, Some(frames)) => all.with_frames(frames),
+            (None, None) => Ok(match split_frames(selection) {
+                Some(slice) => all.with_frame_slice(slice),
+                None => all,
+            }),
+        }
+    }
 }
 
 pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -78,39 +84,29 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
         let tree = file.tree();
         let (node, desc, mut selection) =
             resolve(tree, args.name.as_deref(), args.selection.as_deref())?;
-        let table = match &tree.resolve(desc)?.layout {
-            Layout::PerFrame(table) => Some(table),
-            _ => None,
-        };
-        let Some(table) = table else {
-            if args.frame.is_some() || args.frames.is_some() {
+        let resolved = tree.resolve(desc)?;
+        let (frames, single) = match &resolved.layout {
+            Layout::PerFrame(table) => {
+                let pick = args.frames(&mut selection)?;
+                let single = pick.is_one_frame() || table.len() == 1;
+                (Some(pick.frames(table.len())?), single)
+            }
+            _ if args.frame.is_some() || args.frames.is_some() => {
                 return Err(Error::argument(format!("\"{}\" has no frames", node.path)));
             }
-            if let Some(number) = args.element {
-                selection = element(tree.resolve(desc)?, number)?;
-            }
-            let array = file.open_array(desc).map_err(|e| locate(e, node))?;
-            if args.csv {
-                let options = Csv { header: args.header, coords: args.coords, frame: None };
-                print_csv(args, &file, (node, desc), &array, &selection, options, out)?;
-                return Ok(Exit::Yes);
-            }
-            print(args, entry, &file, node, None, &array, &selection, context, out)?;
-            return Ok(Exit::Yes);
+            _ => (None, true),
         };
-        let frames: Pick = match (args.frame, &args.frames) {
-            (Some(frame), _) => Pick::default().with_frames(&frame.to_string())?,
-            (None, Some(frames)) => Pick::default().with_frames(frames)?,
-            // Frames are the first dimension.
-            (None, None) => match split_frames(&mut selection) {
-                Some(slice) => Pick::default().with_frame_slice(slice),
-                None => Pick::default(),
-            },
+        if let (None, Some(number)) = (&frames, args.element) {
+            selection = element(resolved, number)?;
+        }
+        let part = Part { file: &file, node, desc, selection };
+        let Some(frames) = frames else {
+            let array = file.open_array(desc).map_err(|e| part.locate(e))?;
+            return part.print(args, entry, None, args.header, &array, context, out);
         };
-        let single = frames.is_one_frame() || table.len() == 1;
         let mut header = args.header;
-        for frame in frames.frames(table.len())? {
-            let array = file.open_array_in_frame(desc, frame).map_err(|e| locate(e, node))?;
+        for frame in frames {
+            let array = file.open_array_in_frame(desc, frame).map_err(|e| part.locate(e))?;
             let Some(array) = array else {
                 if single {
                     let message = format!("frame {frame} does not have \"{}\"", node.path);
@@ -124,31 +120,65 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
                     _ => writeln!(out, "# frame {frame}")?,
                 }
             }
-            if args.csv {
-                let frame = (!single).then_some(frame);
-                let options = Csv { header, coords: args.coords, frame };
-                print_csv(args, &file, (node, desc), &array, &selection, options, out)?;
-                header = false;
-                continue;
-            }
-            print(args, entry, &file, node, Some(frame), &array, &selection, context, out)?;
+            // One frame of a CSV file has no column of frames.
+            let frame = (!single || context.json).then_some(frame);
+            part.print(args, entry, frame, header, &array, context, out)?;
+            header = false;
         }
-        Ok(Exit::Yes)
+        Ok(())
     })
 }
 
-fn print_csv(
-    args: &CatArgs,
-    file: &Dataset,
-    (node, desc): (&Node, &ArrayDesc),
-    array: &Array,
-    selection: &Selection,
-    options: Csv,
-    out: &mut Output,
-) -> Result<()> {
-    let values = if args.stored { Values::Stored } else { Values::Mapped };
-    let written = cat::csv(file, (node, desc), array, selection, (values, options), out);
-    written.map_err(|e| locate(e, node))
+/// A selection of an array of a file.
+struct Part<'a> {
+    file: &'a Dataset,
+    node: &'a Node,
+    desc: &'a ArrayDesc,
+    selection: Selection,
+}
+
+impl Part<'_> {
+    /// Prints the values of the array, or of one of its frames.
+    #[allow(clippy::too_many_arguments)] // The options of the output.
+    fn print(
+        &self,
+        args: &CatArgs,
+        entry: Entry<'_>,
+        frame: Option<u64>,
+        header: bool,
+        array: &Array,
+        context: &Context,
+        out: &mut Output,
+    ) -> Result<()> {
+        let Self { file, node, desc, selection } = self;
+        let values = if args.stored { Values::Stored } else { Values::Mapped };
+        let written = if args.csv {
+            let options = Csv { header, coords: args.coords, frame };
+            cat::csv(file, (node, desc), array, selection, (values, options), out)
+        } else if context.json {
+            let shape = array.select(selection, Axes::Stored)?.shape();
+            let mut document = out.document_of(entry, file)?;
+            document.field("path", &node.path)?;
+            document.some("id", node.id.as_ref())?;
+            document.some("frame", frame.as_ref())?;
+            document.field("dtype", &cat::dtype(array, values).to_string())?;
+            document.field("shape", shape.lengths())?;
+            let written = document.raw("values", |out| cat::json(array, selection, values, out));
+            written.and_then(|()| document.end())
+        } else {
+            let write = if args.raw { cat::raw } else { cat::text };
+            write(array, selection, values, out)
+        };
+        written.map_err(|e| self.locate(e))
+    }
+
+    /// Adds the array to an error about its content.
+    fn locate(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Argument | ErrorKind::Io => error,
+            _ => error.in_object(format!("\"{}\"", self.node.path)),
+        }
+    }
 }
 
 /// Removes and returns the slice of the frames, the first dimension of a selection.
@@ -157,43 +187,6 @@ fn split_frames(selection: &mut Selection) -> Option<Slice> {
         None | Some(Slice::Rest) => None,
         Some(_) => Some(selection.0.remove(0)),
     }
-}
-
-/// Adds the array to an error about its content.
-fn locate(error: Error, node: &Node) -> Error {
-    match error.kind() {
-        ErrorKind::Argument | ErrorKind::Io => error,
-        _ => error.in_object(format!("\"{}\"", node.path)),
-    }
-}
-
-#[allow(clippy::too_many_arguments)] // The fields of a JSON document.
-fn print(
-    args: &CatArgs,
-    entry: Entry<'_>,
-    file: &Dataset,
-    node: &Node,
-    frame: Option<u64>,
-    array: &Array,
-    selection: &Selection,
-    context: &Context,
-    out: &mut Output,
-) -> Result<()> {
-    let values = if args.stored { Values::Stored } else { Values::Mapped };
-    if context.json {
-        let shape = array.select(selection, Axes::Stored)?.shape();
-        let mut document = out.document_of(entry, file)?;
-        document.field("path", &node.path)?;
-        document.some("id", node.id.as_ref())?;
-        document.some("frame", frame.as_ref())?;
-        document.field("dtype", &cat::dtype(array, values).to_string())?;
-        document.field("shape", shape.lengths())?;
-        let values = document.raw("values", |out| cat::json(array, selection, values, out));
-        values.map_err(|e| locate(e, node))?;
-        return document.end();
-    }
-    let write = if args.raw { cat::raw } else { cat::text };
-    write(array, selection, values, out).map_err(|e| locate(e, node))
 }
 
 /// The selection of one element. Elements of different lengths are stored as one sequence of bytes, in
@@ -274,27 +267,23 @@ fn ambiguous<'a>(message: String, names: impl Iterator<Item = &'a String>) -> Er
 /// frame and the array.
 pub(super) fn open_in_frame(
     file: &Dataset,
+    node: &Node,
     desc: &ArrayDesc,
     frame: Option<i64>,
 ) -> Result<(Option<u64>, Array)> {
+    let path = &node.path;
     let count = match &file.tree().resolve(desc)?.layout {
         Layout::PerFrame(table) => table.len(),
-        _ if frame.is_some() => return Err(Error::argument("the array has no frames")),
+        _ if frame.is_some() => return Err(Error::argument(format!("\"{path}\" has no frames"))),
         _ => return Ok((None, file.open_array(desc)?)),
     };
-    let frame = match frame {
-        None if count == 1 => 0,
-        None => {
-            return Err(Error::argument(format!("the array has {count} frames; specify one"))
-                .hint("for example --frame 0, or --frame -1 for the last"));
-        }
-        Some(frame) => {
-            let all = Pick::default().with_frames(&frame.to_string())?.frames(count)?;
-            all.into_iter().next().unwrap_or(0)
-        }
-    };
+    if frame.is_none() && count != 1 {
+        return Err(Error::argument(format!("\"{path}\" has {count} frames; specify one"))
+            .hint("for example --frame 0, or --frame -1 for the last"));
+    }
+    let picked = Pick::default().with_frames(&frame.unwrap_or(0).to_string())?;
+    let frame = picked.frames(count)?.into_iter().next().unwrap_or(0);
     let array = file.open_array_in_frame(desc, frame)?;
-    let array =
-        array.ok_or_else(|| Error::argument(format!("frame {frame} does not have the array")))?;
-    Ok((Some(frame), array))
+    let missing = || Error::argument(format!("frame {frame} does not have \"{path}\""));
+    Ok((Some(frame), array.ok_or_else(missing)?))
 }

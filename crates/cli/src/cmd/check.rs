@@ -1,22 +1,12 @@
 //! `spile check`.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-
-use anstyle::Style;
-use clap::Args;
-use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::format::Format;
 use spile::report::{Finding, Severity};
 use spile_ops::check::{Check, check_folder};
 
-use crate::batch::{Batch, Tally};
-use crate::context::{Context, Entry};
-use crate::exit::Exit;
+use crate::batch::{Batch, Words};
+use crate::cmd::prelude::*;
 use crate::hint;
-use crate::print::{Align, Output, Table, style, text};
-use crate::progress;
 
 /// Check files for damage and violations of the format.
 ///
@@ -48,7 +38,7 @@ pub(crate) fn run(args: &CheckArgs, context: &Context, out: &mut Output) -> Resu
         let folder = spile::REGISTRY.folder_format(entry.path, &options)?;
         let check = examine(args, entry.path, folder, context)?;
         if context.json {
-            out.json(&Body { file: entry.name(), check: &check })?;
+            out.json_of(entry, &check)?;
         } else if !context.quiet {
             show(entry, &check, out)?;
         }
@@ -72,75 +62,27 @@ fn examine(
 
 /// Checks several files and prints a table.
 fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let batch = Batch::new(&args.files, &context.options());
-    let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
     let columns = [
-        ("verdict", Align::Left),
         ("errors", Align::Right),
         ("warnings", Align::Right),
         ("format", Align::Left),
         ("file", Align::Left),
         ("first error", Align::Left),
     ];
-    let mut table = Table::new(&columns);
-    let count = batch.items.len();
-    for (number, item) in batch.items.into_iter().enumerate() {
-        progress::set_file_number(number as u64, count as u64);
-        tally.files += 1;
-        let checked = item.and_then(|item| {
-            let check = examine(args, &item.path, item.folder, context);
-            Ok((check.map_err(|e| e.with_path(&item.path))?, item.path))
-        });
-        let (check, path) = match checked {
-            Ok(checked) => checked,
-            Err(error) => {
-                tally.failed += 1;
-                out.flush()?;
-                context.fail(&error);
-                let name = error.path().map(|p| p.to_string_lossy().into_owned());
-                let why = (error.message().to_string(), Style::new());
-                let plain = |text: &str| (text.to_string(), Style::new());
-                let (bad, name) = (("failed".to_string(), style::BAD), name.unwrap_or_default());
-                let cells = [bad, plain("-"), plain("-"), plain("-"), plain(&name), why];
-                table.styled(cells, out)?;
-                continue;
-            }
-        };
-        let entry = Entry { path: &path, number, many: true };
-        *(if check.ok { &mut tally.ok } else { &mut tally.not_ok }) += 1;
+    let words = Words { ok: "ok", not_ok: "not ok", others: "of unknown format" };
+    let batch = Batch::new(&args.files, &context.options());
+    batch.run(columns, &words, (style::BAD, Exit::No), context, out, |item, entry, out| {
+        let check = examine(args, &item.path, item.folder, context)?;
         if context.json {
-            out.json(&Body { file: entry.name(), check: &check })?;
-            continue;
-        }
-        if context.verbose {
+            out.json_of(entry, &check)?;
+        } else if context.verbose {
             show(entry, &check, out)?;
         }
         let first = check.findings.iter().find(|finding| finding.severity == Severity::Error);
-        let (colour, verdict) = if check.ok { (style::GOOD, "ok") } else { (style::BAD, "not ok") };
-        let cells = [
-            (verdict.to_string(), colour),
-            (check.errors.to_string(), Style::new()),
-            (check.warnings.to_string(), Style::new()),
-            (check.format.to_string(), Style::new()),
-            (entry.name(), Style::new()),
-            (first.map(describe).unwrap_or_default(), Style::new()),
-        ];
-        table.styled(cells, out)?;
-    }
-    if context.json {
-        out.json(&tally)?;
-    } else if !context.quiet {
-        table.print(out)?;
-        writeln!(out, "{}", tally.summary("ok", "not ok", "of unknown format"))?;
-    }
-    Ok(tally.exit(Exit::No))
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    file: String,
-    #[serde(flatten)]
-    check: &'a Check,
+        let first = first.map(describe).unwrap_or_default();
+        let (errors, warnings) = (check.errors.to_string(), check.warnings.to_string());
+        Ok(Some((check.ok, [errors, warnings, check.format.to_string(), entry.name(), first])))
+    })
 }
 
 fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {

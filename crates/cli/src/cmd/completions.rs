@@ -1,16 +1,10 @@
 //! `spile completions`.
 
-use std::io::Write as _;
-
-use clap::{Args, CommandFactory as _};
+use clap::CommandFactory as _;
 use clap_complete::Shell;
-use serde_json::json;
-use spile::error::Result;
 
 use crate::args::Cli;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {

@@ -2,14 +2,10 @@
 
 mod many;
 
-use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use spile::Dataset;
-use spile::error::{Error, Result, human_bytes};
+use spile::error::human_bytes;
 use spile::format::{Compression, Format, Loss, LossKind, WriteOptions};
 use spile::sink::Sink;
 use spile_ops::convert::{self, LossGroup, LossRow, Plan, convert};
@@ -17,10 +13,7 @@ use spile_ops::diff::Row;
 use spile_ops::subset::subset;
 
 use super::{diff, not_standard_output, overwrite};
-use crate::args::PickArgs;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, style, text};
+use crate::cmd::prelude::*;
 
 /// Minimum duration for which the throughput is reported.
 const MIN_DURATION: Duration = Duration::from_millis(700);
@@ -73,7 +66,7 @@ pub(super) struct WriteArgs {
     /// Read the output and compare it with the source
     #[arg(long)]
     verify: bool,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
@@ -169,7 +162,7 @@ impl Job<'_> {
         context: &Context,
         out: &mut Output,
     ) -> Result<Exit> {
-        not_standard_output(self.to, "the output")?;
+        not_standard_output(self.to)?;
         let done = self.convert(content)?;
         self.report(&done, context, out)?;
         Ok(if done.differences.is_empty() { Exit::Yes } else { Exit::No })
@@ -195,7 +188,7 @@ impl Job<'_> {
 
     /// The selected part of a dataset.
     fn selected(&self, content: &Dataset) -> Result<Dataset> {
-        let pick = self.write.pick.pick()?.with_slices(&self.write.slice)?;
+        let pick = self.write.pick.pick_of(content)?.with_slices(&self.write.slice)?;
         if pick.is_all() {
             return Ok(content.clone());
         }

@@ -1,18 +1,9 @@
 //! `spile diff`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use clap::Args;
-use serde::Serialize;
-use spile::error::{Error, Result};
 use spile_ops::Pick;
-use spile_ops::diff::{Apart, Diff, Row, Rules, renaming};
+use spile_ops::diff::{Apart, Row, Rules, renaming};
 
-use crate::args::PickArgs;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, style, text};
+use crate::cmd::prelude::*;
 
 /// Compare two files, also of different formats.
 ///
@@ -76,16 +67,13 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Output) -> Resul
     let diff = spile_ops::diff(&first, &second, &rules)?;
     let same = diff.differences.is_empty();
     if context.json {
-        #[derive(Serialize)]
-        struct Body<'a> {
-            first: String,
-            second: String,
-            same: bool,
-            #[serde(flatten)]
-            diff: &'a Diff,
-        }
-        let [first, second] = [&args.first, &args.second].map(|p| p.to_string_lossy().into_owned());
-        out.json(&Body { first, second, same, diff: &diff })?;
+        let mut document = out.document()?;
+        document.field("first", &args.first.to_string_lossy())?;
+        document.field("second", &args.second.to_string_lossy())?;
+        document.field("same", &same)?;
+        document.field("arrays", &diff.arrays)?;
+        document.field("differences", &diff.differences)?;
+        document.end()?;
     } else if !context.quiet {
         for row in &diff.differences {
             let colour = if row.values.is_some() { style::WARN } else { style::BAD };

@@ -1,15 +1,8 @@
 //! `spile formats`.
 
-use std::io::Write as _;
-
-use clap::Args;
-use serde_json::json;
-use spile::error::Result;
 use spile::format::{FormatInfo, Grade};
 
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Align, Output, Table};
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct FormatsArgs {

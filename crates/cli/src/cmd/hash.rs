@@ -1,16 +1,6 @@
 //! `spile hash`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use clap::Args;
-use spile::Dataset;
-use spile::error::Result;
-
-use crate::args::PickArgs;
-use crate::context::{Context, Entry};
-use crate::exit::Exit;
-use crate::print::{Output, text};
+use crate::cmd::prelude::*;
 
 /// Print checksums of the content of files.
 ///
@@ -32,54 +22,32 @@ pub(crate) struct HashArgs {
 pub(crate) fn run(args: &HashArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
-        match (args.native, context.json) {
-            (true, true) => native_json(entry, &file, out)?,
-            (true, false) => {
-                out.heading(entry)?;
-                spile_ops::hash::native(&file, &mut |row| {
-                    line(&row.sha256, &row.path, row.frame, out)
-                })?;
+        let pick = args.pick.pick_of(&file)?;
+        let digest = match args.native || !pick.is_all() {
+            true => None,
+            false => Some(spile_ops::content(&file)?),
+        };
+        if context.json {
+            let mut document = out.document_of(entry, &file)?;
+            document.some("digest", digest.as_ref())?;
+            match args.native {
+                true => document.list("objects", |add| spile_ops::hash::native(&file, add))?,
+                false => document.list("arrays", |add| spile_ops::hash(&file, &pick, add))?,
             }
-            (false, true) => json(args, entry, &file, out)?,
-            (false, false) => show(args, entry, &file, context, out)?,
+            return document.end();
         }
-        Ok(Exit::Yes)
+        match digest {
+            Some(digest) => line(&digest, &entry.name(), None, out)?,
+            None => out.heading(entry)?,
+        }
+        if args.native {
+            spile_ops::hash::native(&file, &mut |row| line(&row.sha256, &row.path, row.frame, out))
+        } else if context.verbose || !pick.is_all() {
+            spile_ops::hash(&file, &pick, &mut |row| line(&row.sha256, &row.path, row.frame, out))
+        } else {
+            Ok(())
+        }
     })
-}
-
-fn native_json(entry: Entry<'_>, file: &Dataset, out: &mut Output) -> Result<()> {
-    let mut document = out.document_of(entry, file)?;
-    document.list("objects", |add| spile_ops::hash::native(file, add))?;
-    document.end()
-}
-
-fn json(args: &HashArgs, entry: Entry<'_>, file: &Dataset, out: &mut Output) -> Result<()> {
-    let pick = args.pick.pick()?;
-    let mut document = out.document_of(entry, file)?;
-    if pick.is_all() {
-        document.field("digest", &spile_ops::content(file)?)?;
-    }
-    document.list("arrays", |add| spile_ops::hash(file, &pick, add))?;
-    document.end()
-}
-
-fn show(
-    args: &HashArgs,
-    entry: Entry<'_>,
-    file: &Dataset,
-    context: &Context,
-    out: &mut Output,
-) -> Result<()> {
-    let pick = args.pick.pick()?;
-    if pick.is_all() {
-        line(&spile_ops::content(file)?, &entry.name(), None, out)?;
-        if !context.verbose {
-            return Ok(());
-        }
-    } else {
-        out.heading(entry)?;
-    }
-    spile_ops::hash(file, &pick, &mut |row| line(&row.sha256, &row.path, row.frame, out))
 }
 
 /// Prints a line in the format of `sha256sum`.

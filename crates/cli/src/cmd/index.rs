@@ -1,23 +1,14 @@
 //! `spile index`.
 
-use std::io::{BufWriter, Write as _};
-use std::path::PathBuf;
+use std::io::BufWriter;
 
-use clap::Args;
-use serde_json::json;
-use spile::Dataset;
-use spile::error::{Error, Result};
 use spile::format::{WriteOptions, Writer, writer_of};
 use spile::index::{Indexed, write_h5};
-use spile::sink::{FolderSink, Sink};
+use spile::sink::{FolderSink, Overwrite, Sink};
 use spile_ops::index::{DOCUMENTS, LeftOut};
 use spile_ops::subset::subset;
 
-use super::{not_standard_output, overwrite};
-use crate::args::{OutputArgs, PickArgs};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, text};
+use crate::cmd::prelude::*;
 
 /// Write an index that lets other programs read a file in place.
 ///
@@ -43,9 +34,6 @@ pub(crate) struct IndexArgs {
     /// Fail if an array cannot be referenced
     #[arg(long)]
     strict: bool,
-    /// Replace the output if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
     pick: PickArgs,
 }
@@ -59,10 +47,10 @@ struct Done {
 }
 
 pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(args.output.path(), "the output")?;
+    args.output.file()?;
     let locate = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(locate)?;
-    let pick = args.pick.pick()?;
+    let pick = args.pick.pick_of(&opened).map_err(locate)?;
     let content = if pick.is_all() { opened } else { subset(&opened, &pick)? };
     let locate = |e: Error| match content.format() {
         Some(format) => locate(e).with_format(format.name),
@@ -75,7 +63,7 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
         folder.commit()?;
         done
     } else {
-        let mut sink = Sink::create(args.output.path(), overwrite(args.overwrite))?;
+        let mut sink = Sink::create(args.output.path(), args.output.overwrite())?;
         let write = if args.h5 { write_hdf5 } else { write_json };
         let done = write(&content, &mut sink).map_err(locate)?;
         check_strict(args, &done)?;
@@ -100,12 +88,15 @@ fn check_strict(args: &IndexArgs, done: &Done) -> Result<()> {
 /// Creates the output folder. An existing folder is replaced only if it is an index.
 fn folder(args: &IndexArgs) -> Result<FolderSink> {
     let output = args.output.path();
-    if args.overwrite && output.is_dir() && !output.join(DOCUMENTS).is_file() {
+    if args.output.overwrite() == Overwrite::Replace
+        && output.is_dir()
+        && !output.join(DOCUMENTS).is_file()
+    {
         return Err(
             Error::argument("the folder is not an index and is not replaced").with_path(output)
         );
     }
-    FolderSink::create(output, overwrite(args.overwrite))
+    FolderSink::create(output, args.output.overwrite())
 }
 
 /// Writes Kerchunk references as Parquet tables.

@@ -1,18 +1,10 @@
 //! `spile info`, and `spile FILE`, which also lists the arrays.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use clap::Args;
-use serde::Serialize;
-use spile::error::Result;
 use spile_ops::Pick;
 use spile_ops::info::{Info, Moment};
 
 use super::ls;
-use crate::context::{Context, Entry};
-use crate::exit::Exit;
-use crate::print::{Output, text};
+use crate::cmd::prelude::*;
 
 /// Lines of a value that are printed without `-v`.
 const LINES: usize = 8;
@@ -35,28 +27,21 @@ pub(crate) fn run(args: &InfoArgs, context: &Context, out: &mut Output) -> Resul
         let file = context.open(entry.path)?;
         let info = spile_ops::info(&file)?;
         if context.json {
-            #[derive(Serialize)]
-            struct Body<'a> {
-                file: String,
-                #[serde(flatten)]
-                info: &'a Info,
-            }
-            out.json(&Body { file: entry.name(), info: &info })?;
-        } else {
-            show(entry, &info, context, out)?;
-            if args.arrays {
-                let rows = spile_ops::list(file.tree(), &Pick::default(), None)?;
-                let arrays: Vec<_> = rows.into_iter().filter(|row| row.array.is_some()).collect();
-                let shown = if context.verbose { arrays.len() } else { ARRAYS.min(arrays.len()) };
-                writeln!(out)?;
-                ls::long(&arrays[..shown], false, out)?;
-                if shown < arrays.len() {
-                    let more = text::count((arrays.len() - shown) as u64, "more array");
-                    writeln!(out, "({more}; -v or `spile ls -l` lists all)")?;
-                }
+            return out.json_of(entry, &info);
+        }
+        show(entry, &info, context, out)?;
+        if args.arrays {
+            let rows = spile_ops::list(file.tree(), &Pick::default(), None)?;
+            let arrays: Vec<_> = rows.into_iter().filter(|row| row.array.is_some()).collect();
+            let shown = if context.verbose { arrays.len() } else { ARRAYS.min(arrays.len()) };
+            writeln!(out)?;
+            ls::long(&arrays[..shown], false, out)?;
+            if shown < arrays.len() {
+                let more = text::count((arrays.len() - shown) as u64, "more array");
+                writeln!(out, "({more}; -v or `spile ls -l` lists all)")?;
             }
         }
-        Ok(Exit::Yes)
+        Ok(())
     })
 }
 

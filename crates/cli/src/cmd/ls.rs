@@ -1,19 +1,12 @@
 //! `spile ls`.
 
 use std::collections::HashMap;
-use std::io::Write as _;
-use std::path::PathBuf;
 
-use anstyle::Style;
-use clap::Args;
-use spile::error::{Result, human_bytes};
+use spile::error::human_bytes;
 use spile::shape::Shape;
 use spile_ops::list::{ArrayRow, CoordRow, Row};
 
-use crate::args::PickArgs;
-use crate::context::{Context, Entry};
-use crate::exit::Exit;
-use crate::print::{Align, Output, Table, style, text};
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
@@ -34,27 +27,20 @@ pub(crate) struct LsArgs {
 }
 
 pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let pick = args.pick.pick()?;
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
+        let pick = args.pick.pick_of(&file)?;
         let rows = spile_ops::list(file.tree(), &pick, args.depth)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document.field("objects", &rows)?;
-            document.end()?;
-            return Ok(Exit::Yes);
+            return document.end();
         }
         if args.tree {
-            tree(entry, &rows, out)?;
-        } else {
-            out.heading(entry)?;
-            if args.long {
-                long(&rows, context.verbose, out)?;
-            } else {
-                short(&rows, out)?;
-            }
+            return tree(entry, &rows, out);
         }
-        Ok(Exit::Yes)
+        out.heading(entry)?;
+        if args.long { long(&rows, context.verbose, out) } else { short(&rows, out) }
     })
 }
 

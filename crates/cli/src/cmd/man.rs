@@ -1,16 +1,9 @@
 //! `spile man`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use clap::{Args, CommandFactory as _};
-use serde_json::json;
-use spile::error::{Error, Result};
+use clap::CommandFactory as _;
 
 use crate::args::Cli;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {

@@ -1,16 +1,9 @@
 //! `spile map`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use anstyle::Style;
-use clap::Args;
-use spile::error::{Result, human_bytes};
+use spile::error::human_bytes;
 use spile_ops::map::Part;
 
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Align, Output, Table, style, text};
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct MapArgs {
@@ -29,8 +22,7 @@ pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result
             document.field("roles", &totals.roles)?;
             document.field("overlapping", &totals.overlapping)?;
             document.field("past_end", &totals.past_end)?;
-            document.end()?;
-            return Ok(Exit::Yes);
+            return document.end();
         }
         let columns = [
             ("offset", Align::Right),
@@ -43,7 +35,7 @@ pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result
         let totals = spile_ops::map(&file, &mut |part| table.styled(cells(part), out))?;
         table.print(out)?;
         if context.quiet {
-            return Ok(Exit::Yes);
+            return Ok(());
         }
         let shares: Vec<String> =
             totals.roles.iter().map(|s| format!("{} {:.1} %", s.role, s.percent)).collect();
@@ -58,7 +50,7 @@ pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result
                 writeln!(out, "{line}")?;
             }
         }
-        Ok(Exit::Yes)
+        Ok(())
     })
 }
 

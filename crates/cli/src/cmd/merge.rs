@@ -1,16 +1,10 @@
 //! `spile merge`.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use spile::error::{Error, Result};
 use spile::format::Format;
 use spile::{Dataset, Source};
 
 use super::convert::{Job, WriteArgs};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 /// Combine the files of a run; each input becomes one frame.
 ///
@@ -21,7 +15,7 @@ pub(crate) struct MergeArgs {
     /// Files of one format
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output file
+    /// Output path
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]

@@ -24,15 +24,28 @@ pub(crate) mod taf;
 pub(crate) mod tour;
 pub(crate) mod watch;
 
-use std::path::Path;
+/// What every verb uses.
+mod prelude {
+    pub(super) use std::io::Write as _;
+    pub(super) use std::path::{Path, PathBuf};
 
-use spile::error::{Error, Result};
-use spile::sink::Overwrite;
+    pub(super) use anstyle::Style;
+    pub(super) use clap::Args;
+    pub(super) use serde::Serialize;
+    pub(super) use serde_json::json;
+    pub(super) use spile::Dataset;
+    pub(super) use spile::error::{Error, Result};
+
+    pub(super) use crate::args::{
+        NewFileArgs, OutputArgs, PickArgs, not_standard_output, overwrite,
+    };
+    pub(super) use crate::context::{Context, Entry};
+    pub(super) use crate::exit::Exit;
+    pub(super) use crate::print::{Align, Output, Table, style, text};
+}
 
 use crate::args::Command;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use prelude::*;
 
 /// Runs a command.
 pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -63,18 +76,4 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         // Replaced by `info` or rejected after parsing.
         Command::Other(_) => Err(Error::argument("unknown command")),
     }
-}
-
-/// Rejects `-` as output: writes are atomic and not sequential, so they need a path.
-fn not_standard_output(path: &Path, what: &str) -> Result<()> {
-    if path == Path::new("-") {
-        let message = format!("{what} cannot be written to standard output; specify a path");
-        return Err(Error::argument(message));
-    }
-    Ok(())
-}
-
-/// The value of the option `--overwrite`.
-fn overwrite(allowed: bool) -> Overwrite {
-    if allowed { Overwrite::Replace } else { Overwrite::Never }
 }

@@ -1,21 +1,10 @@
 //! `spile salvage`.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-
-use anstyle::Style;
-use clap::Args;
-use serde_json::json;
-use spile::error::{Error, Result};
 use spile::format::{Grade, Salvage};
 use spile::sink::Sink;
 
-use super::{not_standard_output, overwrite};
-use crate::batch::{Batch, Item, Tally};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Align, Output, Table, style, text};
-use crate::progress;
+use crate::batch::{Batch, Item, Words};
+use crate::cmd::prelude::*;
 
 /// Recover the readable parts of damaged files.
 ///
@@ -26,13 +15,13 @@ pub(crate) struct SalvageArgs {
     /// Damaged files, or folders
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output file [default: NAME-salvaged next to the input]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path [default: NAME-salvaged next to the input]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
     /// Output folder; the files keep their names
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     into: Option<PathBuf>,
-    /// Replace output files that exist
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }
@@ -41,7 +30,7 @@ pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Re
     let batch = Batch::new(&args.files, &context.options());
     let single = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
     if let Some(output) = &args.output {
-        not_standard_output(output, "the output")?;
+        not_standard_output(output)?;
     }
     if !single && args.output.is_some() {
         let message = "-o requires a single input file";
@@ -126,72 +115,30 @@ fn report(
 
 /// Salvages several files and prints a table.
 fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -> Result<Exit> {
-    let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
     let columns = [
-        ("verdict", Align::Left),
         ("kept", Align::Right),
         ("lost", Align::Right),
         ("file", Align::Left),
         ("written", Align::Left),
     ];
-    let mut table = Table::new(&columns);
-    let count = batch.items.len();
-    for (number, item) in batch.items.into_iter().enumerate() {
-        progress::set_file_number(number as u64, count as u64);
-        let saved = item.and_then(|item| {
-            // Files in folders whose format does not support salvaging are skipped.
-            let format = match item.folder {
-                Some(format) => format,
-                None => spile::REGISTRY.probe(&context.source(&item.path)?)?,
-            };
-            if batch.searched && format.info().salvage == Grade::None {
-                return Ok(None);
-            }
-            let target = args.target(&item.path, &item.relative);
-            let saved = save(args, &item, &target, context);
-            Ok(Some((saved.map_err(|e| e.with_path(&item.path))?, item.path, target)))
-        });
-        let plain = |text: String| (text, Style::new());
-        let cells = match saved {
-            Ok(None) => {
-                tally.unknown += 1;
-                continue;
-            }
-            Ok(Some((saved, path, target))) => {
-                tally.files += 1;
-                let complete = saved.lost.is_empty();
-                *(if complete { &mut tally.ok } else { &mut tally.not_ok }) += 1;
-                if context.json || context.verbose {
-                    report(&path, &target, &saved, context, out)?;
-                }
-                let (word, colour) =
-                    if complete { ("complete", style::GOOD) } else { ("partial", style::WARN) };
-                [
-                    (word.to_string(), colour),
-                    plain(saved.kept.len().to_string()),
-                    plain(saved.lost.len().to_string()),
-                    plain(path.to_string_lossy().into_owned()),
-                    plain(target.to_string_lossy().into_owned()),
-                ]
-            }
-            Err(error) => {
-                tally.files += 1;
-                tally.failed += 1;
-                out.flush()?;
-                context.fail(&error);
-                let name = error.path().map(|path| path.to_string_lossy().into_owned());
-                let dash = || plain("-".into());
-                let bad = ("failed".to_string(), style::BAD);
-                [bad, dash(), dash(), plain(name.unwrap_or_default()), dash()]
-            }
+    let words = Words { ok: "complete", not_ok: "partial", others: "skipped" };
+    let searched = batch.searched;
+    batch.run(columns, &words, (style::WARN, Exit::Partial), context, out, |item, entry, out| {
+        // Files in folders whose format does not support salvaging are skipped.
+        let format = match item.folder {
+            Some(format) => format,
+            None => spile::REGISTRY.probe(&context.source(&item.path)?)?,
         };
-        table.styled(cells, out)?;
-    }
-    if context.json {
-        out.json(&tally)?;
-    } else if !context.quiet {
-        table.print(out)?;
-        writeln!(out, "{}", tally.summary("complete", "partial", "skipped"))?;
-    }
-    Ok(tally.exit(Exit::Partial))
+        if searched && format.info().salvage == Grade::None {
+            return Ok(None);
+        }
+        let target = args.target(&item.path, &item.relative);
+        let saved = save(args, item, &target, context)?;
+        if context.json || context.verbose {
+            report(&item.path, &target, &saved, context, out)?;
+        }
+        let (kept, lost) = (saved.kept.len().to_string(), saved.lost.len().to_string());
+        let target = target.to_string_lossy().into_owned();
+        Ok(Some((saved.lost.is_empty(), [kept, lost, entry.name(), target])))
+    })
 }

@@ -1,17 +1,9 @@
 //! `spile stat`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use clap::Args;
-use spile::error::Result;
 use spile_ops::json::Real;
 use spile_ops::stat::{Histogram, More, Numbers, Row};
 
-use crate::args::PickArgs;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Align, Output, Table, style, text};
+use crate::cmd::prelude::*;
 
 /// Print count, minimum, maximum, mean and standard deviation of arrays.
 ///
@@ -43,16 +35,15 @@ const BINS: usize = 20;
 const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let pick = args.pick.pick()?;
     let bins = args.hist.then_some(args.bins.unwrap_or(BINS));
     let more = More { components: args.components, bins };
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
+        let pick = args.pick.pick_of(&file)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document.list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;
-            document.end()?;
-            return Ok(Exit::Yes);
+            return document.end();
         }
         let columns = [
             ("count", Align::Right),
@@ -83,8 +74,7 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
                 None => Ok(()),
             }
         })?;
-        table.print(out)?;
-        Ok(Exit::Yes)
+        table.print(out)
     })
 }
 
@@ -122,15 +112,8 @@ fn cells(row: &Row, numbers: Option<&Numbers>, component: Option<usize>) -> [Str
         count /= last.max(&1);
     }
     let Some(n) = numbers else {
-        let dash = || "-".to_string();
-        return [
-            count.to_string(),
-            dash(),
-            dash(),
-            dash(),
-            dash(),
-            format!("{name} ({})", row.dtype),
-        ];
+        let [min, max, mean, std] = ["-"; 4].map(String::from);
+        return [count.to_string(), min, max, mean, std, format!("{name} ({})", row.dtype)];
     };
     let excluded =
         [(n.nan, "NaN"), (n.positive_infinity, "+Infinity"), (n.negative_infinity, "-Infinity")];

@@ -1,17 +1,11 @@
 //! `spile tour`: a demonstration on sample files.
 
 use std::fs;
-use std::io::Write as _;
-use std::path::PathBuf;
 
-use clap::{Args, Parser as _};
-use serde_json::json;
-use spile::error::{Error, Result};
+use clap::Parser as _;
 
 use crate::args::Cli;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, style};
+use crate::cmd::prelude::*;
 use crate::samples;
 
 /// Titles and commands.

@@ -1,20 +1,13 @@
 //! `spile watch`.
 
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use clap::Args;
-use spile::Dataset;
-use spile::error::{Error, Result};
 use spile::format::Folder;
 use spile_ops::watch::{Frame, frames, watch};
 
 use super::info::moment;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, text};
+use crate::cmd::prelude::*;
 
 /// Follow a run: print a line for every new frame until interrupted.
 ///

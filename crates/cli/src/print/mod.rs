@@ -34,6 +34,18 @@ pub(crate) mod style {
     pub(crate) const CALM: Style = AnsiColor::Cyan.on_default();
 }
 
+/// JSON that starts with the fields `schema` and `spile`.
+pub(crate) fn versioned(body: &impl Serialize) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Versioned<'a, T> {
+        schema: u32,
+        spile: &'static str,
+        #[serde(flatten)]
+        body: &'a T,
+    }
+    serde_json::to_string(&Versioned { schema: SCHEMA, spile: env!("CARGO_PKG_VERSION"), body })
+}
+
 /// `text` in a style if `colour` is set, else unchanged.
 pub(crate) fn paint(colour: bool, style: Style, text: &str) -> String {
     if colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into() }
@@ -76,19 +88,21 @@ impl Output {
         paint(self.colour, style, text)
     }
 
-    /// Prints one line with a JSON document, which starts with the fields `schema` and `spile`.
+    /// Prints one line with a JSON document.
     pub(crate) fn json(&mut self, body: &impl Serialize) -> Result<()> {
+        let text = versioned(body).map_err(io::Error::from)?;
+        Ok(writeln!(self, "{text}")?)
+    }
+
+    /// Prints one line with a JSON document: the name of a file and the fields of `body`.
+    pub(crate) fn json_of(&mut self, entry: Entry<'_>, body: &impl Serialize) -> Result<()> {
         #[derive(Serialize)]
-        struct Versioned<'a, T> {
-            schema: u32,
-            spile: &'static str,
+        struct Of<'a, T> {
+            file: String,
             #[serde(flatten)]
             body: &'a T,
         }
-        let document = Versioned { schema: SCHEMA, spile: env!("CARGO_PKG_VERSION"), body };
-        let text = serde_json::to_string(&document).map_err(io::Error::from)?;
-        writeln!(self, "{text}")?;
-        Ok(())
+        self.json(&Of { file: entry.name(), body })
     }
 
     /// Prints one line with a JSON document of these fields.

@@ -1,22 +1,15 @@
 //! `spile convert --into`: several files at once.
 
 use std::collections::HashMap;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anstyle::Style;
 use rayon::prelude::*;
-use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::format::{Format, Loss};
 use spile_ops::convert;
 
 use super::{Done, Job, WriteArgs, group_text, loss_text, print_losses};
 use crate::batch::{Batch, Item, Tally};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Align, Output, Table, style, text};
+use crate::cmd::prelude::*;
 use crate::progress;
 
 /// Largest number of lines about losses after the table.
@@ -63,18 +56,14 @@ pub(super) fn run(
     // Warnings of every file would hide the result.
     let silent = Context { quiet: !context.verbose, progress: false, ..*context };
     let (number, count) = (AtomicU64::new(0), entries.len() as u64);
-    let convert = |entry: Result<Entry>| -> (Option<Entry>, Result<Outcome>) {
+    let convert = |entry: Result<Entry>| -> Result<(Entry, Outcome)> {
         if context.progress {
             progress::set_file_number(number.fetch_add(1, Ordering::Relaxed), count);
         }
-        match entry {
-            Ok(entry) => {
-                let done = convert_one(&entry, format, write, &silent);
-                let done = done.map_err(|e| e.with_path(&entry.from));
-                (Some(entry), done)
-            }
-            Err(error) => (None, Err(error)),
-        }
+        let entry = entry?;
+        let done = convert_one(&entry, format, write, &silent);
+        let done = done.map_err(|e| e.with_path(&entry.from))?;
+        Ok((entry, done))
     };
     let outcomes: Vec<_> = entries.into_par_iter().map(convert).collect();
     report(&outcomes, format, write, unknown, context, out)
@@ -125,7 +114,7 @@ fn convert_one(
 }
 
 fn report(
-    outcomes: &[(Option<Entry>, Result<Outcome>)],
+    outcomes: &[Result<(Entry, Outcome)>],
     format: &'static dyn Format,
     write: &WriteArgs,
     unknown: u64,
@@ -142,61 +131,54 @@ fn report(
         ("output", Align::Left),
     ];
     let mut table = Table::new(&columns);
-    for (entry, outcome) in outcomes {
+    let dash = || "-".to_string();
+    for outcome in outcomes {
         counts.files += 1;
-        let name = |path: Option<&Path>| path.map_or("-".into(), |path| path.display().to_string());
-        let mut row = |word: &str, colour, losses: Option<usize>, size: String, to: String| {
-            let from = match (entry, outcome) {
-                (Some(entry), _) => Some(entry.from.as_path()),
-                (None, Err(error)) => error.path(),
-                (None, Ok(_)) => None,
-            };
-            let losses = losses.map_or("-".into(), |losses| losses.to_string());
-            let plain = |text: String| (text, Style::new());
-            let cells = [plain(losses), plain(size), plain(name(from)), plain(to)];
-            table.styled(std::iter::once((word.to_string(), colour)).chain(cells), out)
-        };
-        let to = entry.as_ref().map(|entry| entry.to.as_path());
-        match (entry, outcome) {
-            (Some(Entry { from, to }), Ok(Outcome::Converted(done))) => {
+        let (word, cells) = match outcome {
+            Ok((Entry { from, to }, Outcome::Converted(done))) => {
                 counts.written += u64::from(!write.dry_run);
                 counts.with_losses += u64::from(!done.plan.losses.is_empty());
                 *(if done.differences.is_empty() { &mut tally.ok } else { &mut tally.not_ok }) += 1;
-                let bytes = if write.dry_run { None } else { convert::size(to).ok() };
-                let size = bytes.map_or("-".into(), spile::error::human_bytes);
-                let (word, colour) = match (done.differences.is_empty(), write.dry_run) {
-                    (false, _) => ("differs", style::BAD),
-                    (true, true) => ("to do", style::CALM),
-                    (true, false) => ("written", style::GOOD),
-                };
-                let losses = Some(done.plan.losses.len());
-                row(word, colour, losses, size, to.display().to_string())?;
                 if context.json {
                     Job { from, to, format, write }.json(done, out)?;
                 } else if context.verbose {
                     print_losses(from, &done.plan.losses, context);
                 }
+                let word = match (done.differences.is_empty(), write.dry_run) {
+                    (false, _) => ("differs", style::BAD),
+                    (true, true) => ("to do", style::CALM),
+                    (true, false) => ("written", style::GOOD),
+                };
+                let bytes = if write.dry_run { None } else { convert::size(to).ok() };
+                let size = bytes.map_or_else(dash, spile::error::human_bytes);
+                let losses = done.plan.losses.len().to_string();
+                (word, [losses, size, from.display().to_string(), to.display().to_string()])
             }
-            (Some(Entry { from, to }), Ok(Outcome::Skipped)) => {
+            Ok((Entry { from, to }, Outcome::Skipped)) => {
                 (counts.skipped, tally.ok) = (counts.skipped + 1, tally.ok + 1);
-                row("skipped", style::FAINT, None, "-".into(), to.display().to_string())?;
                 if context.json {
-                    let mut document = out.document()?;
-                    document.field("file", &from.to_string_lossy())?;
-                    document.field("output", &to.to_string_lossy())?;
-                    document.field("format", format.info().name)?;
-                    document.field("written", &false)?;
-                    document.field("skipped", &true)?;
-                    document.end()?;
+                    out.object(&[
+                        ("file", json!(from.to_string_lossy())),
+                        ("output", json!(to.to_string_lossy())),
+                        ("format", json!(format.info().name)),
+                        ("written", json!(false)),
+                        ("skipped", json!(true)),
+                    ])?;
                 }
+                let [from, to] = [from, to].map(|path| path.display().to_string());
+                (("skipped", style::FAINT), [dash(), dash(), from, to])
             }
-            (None, Ok(_)) => {}
-            (_, Err(error)) => {
+            Err(error) => {
                 (counts.failed, tally.failed) = (counts.failed + 1, tally.failed + 1);
-                row("failed", style::BAD, None, "-".into(), name(to))?;
                 out.flush()?;
                 context.fail(error);
+                let from = error.path().map_or_else(dash, |path| path.display().to_string());
+                (("failed", style::BAD), [dash(), dash(), from, dash()])
             }
+        };
+        if !context.json && !context.quiet {
+            let cells = cells.into_iter().map(|cell| (cell, Style::new()));
+            table.styled(std::iter::once((word.0.to_string(), word.1)).chain(cells), out)?;
         }
     }
     if context.json {
@@ -212,18 +194,18 @@ fn report(
 }
 
 /// Prints each kind and reason of losses once, with the number of files and the first losses.
-fn summarise(outcomes: &[(Option<Entry>, Result<Outcome>)], out: &mut Output) -> Result<()> {
-    let losses = |(_, outcome): &'_ (_, Result<Outcome>)| match outcome {
-        Ok(Outcome::Converted(done)) => Some(done.plan.losses.clone()),
-        _ => None,
-    };
-    let per_file: Vec<Vec<Loss>> = outcomes.iter().filter_map(losses).collect();
+fn summarise(outcomes: &[Result<(Entry, Outcome)>], out: &mut Output) -> Result<()> {
     // The same object of many files is one loss here.
-    let mut files: HashMap<(&str, _, Option<&str>, &str), u64> = HashMap::new();
+    let key =
+        |loss: &'_ Loss| (loss.path.clone(), loss.kind, loss.name.clone(), loss.reason.clone());
+    let mut files: HashMap<_, u64> = HashMap::new();
     let mut distinct: Vec<&Loss> = Vec::new();
-    for loss in per_file.iter().flatten() {
-        let key = (loss.path.as_str(), loss.kind, loss.name.as_deref(), loss.reason.as_str());
-        let count = files.entry(key).or_default();
+    let losses = outcomes.iter().filter_map(|outcome| match outcome {
+        Ok((_, Outcome::Converted(done))) => Some(&done.plan.losses),
+        _ => None,
+    });
+    for loss in losses.flatten() {
+        let count = files.entry(key(loss)).or_default();
         *count += 1;
         if *count == 1 {
             distinct.push(loss);
@@ -231,10 +213,7 @@ fn summarise(outcomes: &[(Option<Entry>, Result<Outcome>)], out: &mut Output) ->
     }
     let groups = convert::group(distinct);
     for group in groups.iter().take(LINES) {
-        let count = |loss: &&Loss| {
-            files[&(loss.path.as_str(), loss.kind, loss.name.as_deref(), loss.reason.as_str())]
-        };
-        let most = group.losses.iter().map(count).max().unwrap_or(0);
+        let most = group.losses.iter().map(|loss| files[&key(loss)]).max().unwrap_or(0);
         let text = match group.losses.as_slice() {
             [loss] => loss_text(loss),
             _ => group_text(group),

@@ -1,22 +1,12 @@
 //! `spile gsd`: upgrade, trim, merge and append.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use serde::Serialize;
-use serde_json::json;
-use spile::error::{Error, Result};
 use spile_gsd::{File, Mode, ops};
 use spile_ops::Pick;
 
-use super::super::{not_standard_output, overwrite};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, text};
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
-pub(super) struct UpgradeArgs {
+pub(crate) struct UpgradeArgs {
     /// GSD files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -37,38 +27,19 @@ pub(super) fn upgrade(args: &UpgradeArgs, context: &Context, out: &mut Output) -
         } else if context.verbose {
             writeln!(out, "{}: {before} to 2.1", text::one_line(&entry.name()))?;
         }
-        Ok(Exit::Yes)
+        Ok(())
     })
 }
 
-/// Output options.
 #[derive(Debug, Args)]
-struct NewArgs {
-    /// Output file
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-    /// Replace the output file if it exists
-    #[arg(long)]
-    overwrite: bool,
-}
-
-impl NewArgs {
-    /// The output path, which cannot be standard output.
-    fn output(&self) -> Result<&Path> {
-        not_standard_output(&self.output, "the output")?;
-        Ok(&self.output)
-    }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct TrimArgs {
+pub(crate) struct TrimArgs {
     /// GSD file
     file: PathBuf,
     /// Frames to keep, as a slice: 5, 0:100, 0:100:10, -1
     #[arg(allow_hyphen_values = true)]
     frames: String,
     #[command(flatten)]
-    new: NewArgs,
+    new: NewFileArgs,
 }
 
 pub(super) fn trim(args: &TrimArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -78,28 +49,28 @@ pub(super) fn trim(args: &TrimArgs, context: &Context, out: &mut Output) -> Resu
     if frames.peek().is_none() {
         return Err(Error::argument(format!("{} selects no frames", args.frames)));
     }
-    let to = args.new.output()?;
-    let count = ops::trim(&args.file, frames, to, overwrite(args.new.overwrite), &context.limits)?;
+    let to = args.new.file()?;
+    let count = ops::trim(&args.file, frames, to, args.new.overwrite(), &context.limits)?;
     report(to, count, context, out)
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MergeArgs {
+pub(crate) struct MergeArgs {
     /// GSD files, in order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    new: NewArgs,
+    new: NewFileArgs,
 }
 
 pub(super) fn merge(args: &MergeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let to = args.new.output()?;
-    let frames = ops::merge(&args.files, to, overwrite(args.new.overwrite), &context.limits)?;
+    let to = args.new.file()?;
+    let frames = ops::merge(&args.files, to, args.new.overwrite(), &context.limits)?;
     report(to, frames, context, out)
 }
 
 #[derive(Debug, Args)]
-pub(super) struct AppendArgs {
+pub(crate) struct AppendArgs {
     /// GSD file to extend
     file: PathBuf,
     /// GSD files with the same schema
@@ -117,14 +88,9 @@ pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> 
 
 /// Prints the result with --json or -v.
 fn report(file: &Path, frames: u64, context: &Context, out: &mut Output) -> Result<Exit> {
-    #[derive(Serialize)]
-    struct Done {
-        file: String,
-        frames: u64,
-    }
-    let file = file.to_string_lossy().into_owned();
+    let file = file.to_string_lossy();
     if context.json {
-        out.json(&Done { file, frames })?;
+        out.object(&[("file", json!(file)), ("frames", json!(frames))])?;
     } else if context.verbose {
         writeln!(out, "{}: {}", text::one_line(&file), text::count(frames, "frame"))?;
     }

@@ -1,27 +1,19 @@
 //! `spile gsd log`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use clap::Args;
-use serde_json::json;
 use spile::convert;
-use spile::error::Result;
 use spile_gsd::File;
 use spile_gsd::semantics::{LogColumn, Trajectory};
 use spile_gsd::wire::Type;
 use spile_ops::json::write_element;
 
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 /// Print the logged quantities of a HOOMD file as a table with one line per frame.
 ///
 /// The first column is the time step. A quantity with several components has one column per component,
 /// numbered from 0. Frames without a value have the value of frame 0, or an empty field if frame 0 has none.
 #[derive(Debug, Args)]
-pub(super) struct LogArgs {
+pub(crate) struct LogArgs {
     /// GSD file
     file: PathBuf,
     /// Separate columns by commas instead of tabs

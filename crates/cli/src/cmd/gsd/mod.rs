@@ -3,26 +3,17 @@
 mod change;
 mod log;
 
-use clap::{Args, Subcommand};
-use spile::error::Result;
+use clap::Subcommand;
 
 use super::watch;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 /// Operations on GSD files.
 ///
 /// Frames count from 0. Writes are atomic.
-#[derive(Debug, Args)]
-pub(crate) struct GsdArgs {
-    #[command(subcommand)]
-    operation: Operation,
-}
-
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
-enum Operation {
+pub(crate) enum Operation {
     /// Upgrade files to version 2.1 in place
     Upgrade(change::UpgradeArgs),
     /// Copy selected frames to a new file
@@ -36,8 +27,8 @@ enum Operation {
     Watch(watch::WatchArgs),
 }
 
-pub(crate) fn run(args: &GsdArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    match &args.operation {
+pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) -> Result<Exit> {
+    match operation {
         Operation::Upgrade(args) => change::upgrade(args, context, out),
         Operation::Trim(args) => change::trim(args, context, out),
         Operation::Merge(args) => change::merge(args, context, out),

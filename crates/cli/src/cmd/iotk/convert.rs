@@ -1,24 +1,17 @@
 //! `spile iotk convert`.
 
-use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::BufWriter;
 
-use clap::{Args, ValueEnum};
-use serde_json::json;
-use spile::error::{Error, Result};
+use clap::ValueEnum;
 use spile::sink::Sink;
 use spile::wire::ByteOrder;
 use spile_iotk::record::{Framing, SUBRECORD};
 use spile_iotk::{Form, Style, Target};
 
-use super::super::overwrite;
-use crate::args::OutputArgs;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
-pub(super) struct ConvertArgs {
+pub(crate) struct ConvertArgs {
     /// Input file; - is standard input
     file: PathBuf,
     #[command(flatten)]
@@ -38,9 +31,6 @@ pub(super) struct ConvertArgs {
     /// Maximum length of a sub-record in bytes [default: 2147483639]
     #[arg(long, value_name = "N")]
     subrecord: Option<u64>,
-    /// Replace the output file if it exists
-    #[arg(long)]
-    overwrite: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,7 +84,7 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         out.flush()?;
         done
     } else {
-        let mut sink = Sink::create(args.output.path(), overwrite(args.overwrite))?;
+        let mut sink = Sink::create(args.output.path(), args.output.overwrite())?;
         let buffer = BufWriter::with_capacity(1 << 18, &mut sink);
         let done = spile_iotk::convert(&source, target, style, buffer, &context.limits);
         let done = done.map_err(locate)?;

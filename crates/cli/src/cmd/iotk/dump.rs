@@ -2,24 +2,18 @@
 
 use std::cell::Cell;
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::PathBuf;
 
-use clap::Args;
-use serde::Serialize;
 use spile::convert::write_element;
 use spile::dtype::Kind;
-use spile::error::{Error, ErrorKind, Result};
+use spile::error::ErrorKind;
 use spile::read::Axes;
 use spile::select::{Selection, Slice};
 use spile_iotk::{Element, File};
 
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
-pub(super) struct DumpArgs {
+pub(crate) struct DumpArgs {
     /// IOTK files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,

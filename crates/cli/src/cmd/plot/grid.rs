@@ -167,7 +167,7 @@ fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Opti
 /// Opens a one-dimensional coordinate array, in the selected frame or without frames.
 fn open(job: &Job<'_>, node: &Node) -> Option<Array> {
     let desc = node.array.as_ref()?;
-    let open = |frame| cat::open_in_frame(job.file, desc, frame);
+    let open = |frame| cat::open_in_frame(job.file, node, desc, frame);
     let (_, points) = open(job.args.frame).or_else(|_| open(None)).ok()?;
     (points.shape().rank() == 1).then_some(points)
 }

@@ -69,9 +69,8 @@ pub(super) fn draw(
     let (x_grid, y_grid) =
         (Grid::new(job, chosen, x, spans[x]), Grid::new(job, chosen, y, spans[y]));
     let mut figure = job.figure(&job.in_frame(what, frame), 600);
-    let (x_range, y_range) = (figure.x.range, figure.y.range);
-    figure.x = Axis { range: x_range, ..labelled_axis(&x_grid, x) };
-    figure.y = Axis { range: y_range, ..labelled_axis(&y_grid, y) };
+    figure.x = job.x_axis(labelled_axis(&x_grid, x));
+    figure.y = job.y_axis(labelled_axis(&y_grid, y));
     let (columns, rows) = cell_counts(job, &figure);
     let (x_cuts, y_cuts) = (x_grid.cuts(columns), y_grid.cuts(rows));
     let values = raster(array, &selection, (x, &x_cuts), (y, &y_cuts))?;

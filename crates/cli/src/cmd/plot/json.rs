@@ -1,14 +1,12 @@
 //! The data of a figure as JSON.
 
 use serde_json::{Value, json};
-use spile::error::Result;
 use spile::layout::Coord;
 use spile_ops::json::Real;
 use spile_plot::{Axis, Figure, HeatMap, Points, Series};
 
 use super::PlotArgs;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 pub(super) fn write(args: &PlotArgs, figure: &Figure, out: &mut Output) -> Result<Exit> {
     let axis = |axis: &Axis| json!({ "label": axis.label, "unit": axis.unit });

@@ -18,17 +18,14 @@ pub(super) fn draw(
     frame: Option<u64>,
 ) -> Result<Figure> {
     let mut figure = job.figure(&job.in_frame(String::new(), frame), 450);
-    let y_range = job.args.y_range;
-    figure.y = job.values(chosen, array);
-    figure.y.range = y_range.or(figure.y.range);
+    figure.y = job.y_axis(job.values(chosen, array));
     // A character has two dots horizontally.
     let dots = match job.canvas.pixels {
         Some(_) => job.canvas.resolution(&figure).0,
         None => 2 * job.canvas.columns,
     };
     let (x, series) = columns(job, array, chosen, spans, dots)?;
-    figure.x = Axis { range: figure.x.range, ..x };
-    figure.series = series;
+    (figure.x, figure.series) = (job.x_axis(x), series);
     Ok(figure)
 }
 

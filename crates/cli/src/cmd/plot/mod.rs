@@ -20,13 +20,9 @@ mod points;
 mod series;
 mod terminal_graphics;
 
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal as _;
 
-use clap::Args;
-use spile::Dataset;
 use spile::dtype::Kind;
-use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
 use spile::select::{Slice, Span};
@@ -34,9 +30,7 @@ use spile::sink::Sink;
 use spile_plot::{Axis, ColourMode, Figure};
 
 use super::{cat, overwrite};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 use array_part::ArrayPart;
 use terminal_graphics::Graphics;
 
@@ -70,9 +64,9 @@ pub(crate) struct PlotArgs {
     #[arg(value_name = "SELECTION|Y", allow_hyphen_values = true)]
     second: Option<String>,
     /// Write an image (.svg or .png) instead of plotting in the terminal
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
     /// Width of the image in pixels [default: 800], or of the plot in characters
@@ -284,16 +278,23 @@ impl Job<'_> {
             title = format!("{title}: {what}");
         }
         let (width, height) = self.canvas.pixels.unwrap_or_default();
-        let axis = |range| Axis { range, ..Axis::default() };
         Figure {
             title: self.args.title.clone().unwrap_or(title),
-            x: axis(self.args.x_range),
-            y: axis(self.args.y_range),
             width: width.unwrap_or(800),
             height: height.unwrap_or(default_height),
             dark: self.args.dark,
             ..Figure::default()
         }
+    }
+
+    /// An axis with the limits of --x-range.
+    fn x_axis(&self, axis: Axis) -> Axis {
+        Axis { range: self.args.x_range.or(axis.range), ..axis }
+    }
+
+    /// An axis with the limits of --y-range.
+    fn y_axis(&self, axis: Axis) -> Axis {
+        Axis { range: self.args.y_range.or(axis.range), ..axis }
     }
 
     /// Adds the number of the frame, and its time or step, to a title.
@@ -313,16 +314,8 @@ impl Job<'_> {
 
     /// Opens an array in the frame given by --frame.
     fn open(&self, chosen: &ArrayPart<'_>) -> Result<(Option<u64>, Array)> {
-        if let Layout::PerFrame(table) = &self.file.tree().resolve(chosen.desc)?.layout
-            && self.args.frame.is_none()
-            && table.len() > 1
-        {
-            let message = format!("{} has {} frames; specify one", chosen.node.path, table.len());
-            return Err(
-                Error::argument(message).hint("for example --frame 0, or --frame -1 for the last")
-            );
-        }
-        let (frame, array) = cat::open_in_frame(self.file, chosen.desc, self.args.frame)?;
+        let (frame, array) =
+            cat::open_in_frame(self.file, chosen.node, chosen.desc, self.args.frame)?;
         match array.dtype().kind() {
             Kind::Text | Kind::Opaque => {
                 let (name, dtype) = (&chosen.node.name, array.dtype());

@@ -33,9 +33,9 @@ pub(super) fn draw(job: &Job<'_>, x: &ArrayPart<'_>, y: &ArrayPart<'_>) -> Resul
         return Err(Error::argument(message).hint("both arrays need the same number of elements"));
     }
     let mut figure = job.figure(&job.in_frame(String::new(), frame), 560);
-    let (x_range, y_range) = (figure.x.range, figure.y.range);
-    figure.x = Axis { range: x_range, ..value_axis(job, x, &x_array) };
-    figure.y = Axis { range: y_range, ..value_axis(job, y, &y_array) };
+    let (x_range, y_range) = (args.x_range, args.y_range);
+    figure.x = job.x_axis(value_axis(job, x, &x_array));
+    figure.y = job.y_axis(value_axis(job, y, &y_array));
     let counted = args.hist || args.bins.is_some() || args.weight.is_some() || args.symmetric;
     if args.lines || args.points || (elements <= MAX_DRAWN && !counted) {
         if elements > MAX_POINTS {
@@ -95,10 +95,9 @@ pub(super) fn histogram(job: &Job<'_>, chosen: &ArrayPart<'_>) -> Result<Figure>
     };
     let stats = statistics(&part)?;
     let mut figure = job.figure(&job.in_frame(String::new(), frame), 450);
-    let (x_range, y_range) = (figure.x.range, figure.y.range);
-    figure.x = Axis { range: x_range, ..value_axis(job, chosen, &array) };
-    figure.y = count_axis(job)?;
-    figure.y.range = y_range.or(job.args.range);
+    let x_range = job.args.x_range;
+    figure.x = job.x_axis(value_axis(job, chosen, &array));
+    figure.y = job.y_axis(count_axis(job)?);
     let number = match job.args.bins {
         Some((n, _)) => n,
         None => {

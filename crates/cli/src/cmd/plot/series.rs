@@ -50,10 +50,7 @@ pub(super) fn draw(job: &Job<'_>, chosen: &ArrayPart<'_>, frames: u64) -> Result
     let (x, axis) = axis(job, frames)?;
     let line = |k: usize| rows.iter().map(|row| row.get(k).copied().unwrap_or(f64::NAN)).collect();
     let mut figure = job.figure("", 450);
-    figure.x = Axis { range: figure.x.range, ..axis };
-    let y_range = figure.y.range;
-    figure.y = job.values(chosen, &first);
-    figure.y.range = y_range.or(figure.y.range);
+    (figure.x, figure.y) = (job.x_axis(axis), job.y_axis(job.values(chosen, &first)));
     figure.series = names
         .into_iter()
         .enumerate()

@@ -1,45 +1,77 @@
 //! The manifest of an scda file, written by `unpack` and read by `pack`.
 //!
 //! Fields have the names of the specification: `N` elements of `E` bytes. Manifests may be written by hand:
-//! fields that follow from the data are optional, and errors contain the section and the field.
+//! fields that follow from the data are optional, and errors contain the line or the section.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use serde_json::{Map, Value};
-use spile::error::{Error, Result};
+use serde::Deserialize;
 use spile::limits::Limits;
 use spile::source::Source;
-use spile::tree::closest;
 use spile_ops::json::hex;
-use spile_scda::wire::{Breaks, Kind, USER, VENDOR};
+use spile_scda::wire::{Breaks, USER, VENDOR};
+
+use super::LineBreaks;
+use crate::cmd::prelude::*;
 
 /// File name of the manifest in a folder.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// A section in the manifest written by `unpack`.
-#[derive(Serialize)]
+/// A manifest as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    vendor: Option<Text>,
+    #[serde(default)]
+    user: Text,
+    breaks: Option<LineBreaks>,
+    level: Option<u32>,
+    sections: Vec<Row>,
+}
+
+/// A section of a manifest.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Row {
     #[serde(rename = "type")]
-    pub(super) kind: char,
+    pub(super) kind: Letter,
+    #[serde(default)]
     pub(super) user: Text,
     #[serde(rename = "N", skip_serializing_if = "Option::is_none")]
     pub(super) number: Option<u64>,
     #[serde(rename = "E", skip_serializing_if = "Option::is_none")]
     pub(super) size: Option<Sizes>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) encoded: bool,
-    pub(super) file: String,
+    pub(super) file: Option<String>,
+    #[serde(skip_serializing)]
+    pub(super) text: Option<Pieces>,
+    #[serde(skip_serializing)]
+    pub(super) hex: Option<Pieces>,
+}
+
+/// The kind of a section: inline, block, array, or array of elements of different sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) enum Letter {
+    I,
+    B,
+    A,
+    V,
 }
 
 /// A string of an scda file: text if it is UTF-8, else bytes in hexadecimal.
-#[derive(Serialize)]
-#[serde(untagged)]
+#[derive(Deserialize, Serialize)]
+#[serde(untagged, expecting = "expected a string or {\"hex\": \"...\"}")]
 pub(super) enum Text {
     Plain(String),
     Bytes { hex: String },
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::Plain(String::new())
+    }
 }
 
 impl From<&[u8]> for Text {
@@ -51,13 +83,54 @@ impl From<&[u8]> for Text {
     }
 }
 
-/// Size of a block or sizes of elements.
-#[derive(Serialize)]
-#[serde(untagged)]
+impl Text {
+    /// The bytes of field `name`, at most `longest`.
+    fn bytes(self, name: &str, longest: usize) -> Result<Vec<u8>> {
+        let bytes = match self {
+            Self::Plain(text) => text.into_bytes(),
+            Self::Bytes { hex } => parse_hex(&hex)?,
+        };
+        if bytes.len() > longest {
+            let found = bytes.len();
+            let message = format!("\"{name}\": expected at most {longest} bytes, found {found}");
+            return Err(Error::argument(message));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Size of a block or of each element; sizes of the elements; or the name of a file with their sizes.
+#[derive(Deserialize, Serialize)]
+#[serde(untagged, expecting = "expected a size, a list of sizes, or the name of a file")]
 pub(super) enum Sizes {
     One(u64),
     List(Vec<u64>),
     File(String),
+}
+
+/// Data contained in the manifest: a string, or a list of strings that are the elements of an array.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a string, or a list of strings, one per element")]
+pub(super) enum Pieces {
+    One(String),
+    List(Vec<String>),
+}
+
+impl Pieces {
+    /// The bytes, and the sizes of the elements if they are listed.
+    fn decode(
+        self,
+        decode: impl Fn(&str) -> Result<Vec<u8>>,
+    ) -> Result<(Vec<u8>, Option<Vec<u64>>)> {
+        match self {
+            Self::One(text) => Ok((decode(&text)?, None)),
+            Self::List(list) => {
+                let list = list.iter().map(|text| decode(text)).collect::<Result<Vec<_>>>()?;
+                let sizes = list.iter().map(|piece| piece.len() as u64).collect();
+                Ok((list.concat(), Some(sizes)))
+            }
+        }
+    }
 }
 
 /// A parsed manifest.
@@ -118,78 +191,73 @@ impl Manifest {
         // Parsed JSON takes several times the memory of its text.
         limits.allow(source.len().saturating_mul(8), "the manifest")?;
         let text = source.read_vec(0, source.len())?;
-        let value: Value = serde_json::from_slice(&text)
-            .map_err(|e| Error::argument(format!("invalid JSON in the manifest: {e}")))?;
-        let mut fields = Fields::new(value)?;
-        let vendor = fields.take("vendor", |v| parse_string(v, VENDOR))?;
-        let user = fields.take("user", |v| parse_string(v, USER))?.unwrap_or_default();
-        let breaks = fields.take("breaks", |value| match value.as_str() {
-            Some("unix") => Ok(Breaks::Unix),
-            Some("mime") => Ok(Breaks::Mime),
-            _ => Err("expected \"unix\" or \"mime\"".into()),
-        })?;
-        let level = fields.take("level", |value| {
-            let level = value.as_u64().and_then(|level| u32::try_from(level).ok());
-            level
-                .filter(|level| *level <= 12)
-                .ok_or_else(|| "expected a number from 0 to 12".into())
-        })?;
-        let list = match fields.0.remove("sections") {
-            Some(Value::Array(list)) => list,
-            Some(_) => return Err(Error::argument("\"sections\": expected a list")),
-            None => return Err(Error::argument("missing field \"sections\"")),
-        };
-        fields.finish(&["vendor", "user", "breaks", "level", "sections"])?;
+        let Document { vendor, user, breaks, level, sections } = serde_json::from_slice(&text)
+            .map_err(|e| Error::argument(format!("invalid manifest: {e}")))?;
+        if level.is_some_and(|level| level > 12) {
+            return Err(Error::argument("\"level\": expected a number from 0 to 12"));
+        }
         let mut tables = 0;
-        let sections = list.into_iter().enumerate().map(|(number, value)| {
-            Fields::new(value)
-                .and_then(|fields| section(fields, folder, &mut tables, limits))
-                .map_err(|e| e.in_object(format!("section {number}")))
+        let sections = sections.into_iter().enumerate().map(|(number, row)| {
+            let item = section(row, folder, &mut tables, limits);
+            item.map_err(|e| e.in_object(format!("section {number}")))
         });
-        let sections = sections.collect::<Result<_>>()?;
-        Ok(Self { vendor, user, breaks, level, sections })
+        Ok(Self {
+            vendor: vendor.map(|vendor| vendor.bytes("vendor", VENDOR)).transpose()?,
+            user: user.bytes("user", USER)?,
+            breaks: breaks.map(Into::into),
+            level,
+            sections: sections.collect::<Result<_>>()?,
+        })
     }
 }
 
-/// Parses and validates a section. `tables` is the total number of element sizes in memory.
-fn section(mut fields: Fields, folder: &Path, tables: &mut u64, limits: &Limits) -> Result<Item> {
-    let kinds = [Kind::Inline, Kind::Block, Kind::Array, Kind::Varray];
-    let kind = fields.take("type", |value| {
-        let named = |kind: &Kind| value.as_str() == Some(kind.letter().encode_utf8(&mut [0; 4]));
-        kinds.into_iter().find(named).ok_or_else(|| "expected \"I\", \"B\", \"A\" or \"V\"".into())
-    })?;
-    let kind = kind.ok_or_else(|| Error::argument("missing field \"type\": I, B, A or V"))?;
-    let user = fields.take("user", |v| parse_string(v, USER))?.unwrap_or_default();
-    let flag = |value: &Value| value.as_bool().ok_or_else(|| "expected true or false".into());
-    let encoded = fields.take("encoded", flag)?.unwrap_or(false);
-    if encoded && kind == Kind::Inline {
+/// Validates a section. `tables` is the total number of element sizes in memory.
+fn section(row: Row, folder: &Path, tables: &mut u64, limits: &Limits) -> Result<Item> {
+    let Row { kind, user, number, size, encoded, file, text, hex } = row;
+    let user = user.bytes("user", USER)?;
+    if encoded && kind == Letter::I {
         return Err(Error::argument("\"encoded\": I sections cannot be compressed"));
     }
-    let (data, pieces) = data(&mut fields, folder)?;
-    let mut known = vec!["type", "user", "encoded", "file", "text", "hex"];
-    let elements = matches!(kind, Kind::Array | Kind::Varray);
-    let number = if elements { fields.take("N", parse_u64)? } else { None };
-    known.extend(["N", "E"].into_iter().skip(match kind {
-        Kind::Inline => 2,
-        Kind::Block => 1,
-        Kind::Array | Kind::Varray => 0,
-    }));
-    let form = match kind {
-        Kind::Inline if data.len() != 32 => {
+    let (data, pieces) = match (file, text, hex) {
+        (Some(name), None, None) => {
+            let path = folder.join(name);
+            let len = Source::open(&path).map_err(|e| in_field("file", &e))?.len();
+            (Data::File(path, len), None)
+        }
+        (None, text, None) => {
+            let text = text.unwrap_or(Pieces::One(String::new()));
+            let (bytes, sizes) = text.decode(|text| Ok(text.as_bytes().to_vec()))?;
+            (Data::Inline(bytes), sizes)
+        }
+        (None, None, Some(hex)) => {
+            let (bytes, sizes) = hex.decode(parse_hex)?;
+            (Data::Inline(bytes), sizes)
+        }
+        _ => return Err(Error::argument("\"file\", \"text\" and \"hex\" exclude each other")),
+    };
+    let unused = |name: &str| Err(Error::argument(format!("{kind:?} sections have no \"{name}\"")));
+    let form = match (kind, size) {
+        (Letter::I, Some(_)) => return unused("E"),
+        (Letter::I | Letter::B, _) if number.is_some() => return unused("N"),
+        (Letter::I, None) if data.len() != 32 => {
             let message = format!("expected 32 bytes in an I section, found {}", data.len());
             return Err(Error::argument(message));
         }
-        Kind::Inline => Form::Inline,
-        Kind::Block => match fields.take("E", parse_u64)? {
-            Some(size) if size != data.len() => {
-                let message = format!("expected {size} bytes (E), found {}", data.len());
-                return Err(Error::argument(message));
-            }
-            _ => Form::Block,
-        },
-        Kind::Array => array(number, fields.take("E", parse_u64)?, data.len(), pieces.as_deref())?,
-        Kind::Varray => {
-            let sizes = match fields.take("E", parse_sizes)? {
+        (Letter::I, None) => Form::Inline,
+        (Letter::B, Some(Sizes::One(size))) if size != data.len() => {
+            let message = format!("expected {size} bytes (E), found {}", data.len());
+            return Err(Error::argument(message));
+        }
+        (Letter::B, None | Some(Sizes::One(_))) => Form::Block,
+        (Letter::A, None) => array(number, None, data.len(), pieces.as_deref())?,
+        (Letter::A, Some(Sizes::One(size))) => {
+            array(number, Some(size), data.len(), pieces.as_deref())?
+        }
+        (Letter::A | Letter::B, Some(Sizes::List(_) | Sizes::File(_))) => {
+            return Err(Error::argument(format!("\"E\": {kind:?} sections have one size")));
+        }
+        (Letter::V, size) => {
+            let sizes = match size {
                 Some(Sizes::List(list)) => list,
                 Some(Sizes::File(name)) => read_sizes(&folder.join(name), number, *tables, limits)
                     .map_err(|e| in_field("E", &e))?,
@@ -201,59 +269,11 @@ fn section(mut fields: Fields, folder: &Path, tables: &mut u64, limits: &Limits)
             varray(number, sizes, data.len(), tables)?
         }
     };
-    fields.finish(&known)?;
     let item = Item { user, form, data, encoded };
     if encoded {
         spile_scda::Encoder::allow(item.largest(), limits)?;
     }
     Ok(item)
-}
-
-/// The data of a section, and the sizes of its elements if they are listed separately.
-fn data(fields: &mut Fields, folder: &Path) -> Result<(Data, Option<Vec<u64>>)> {
-    let text =
-        |value: &Value| value.as_str().map(str::to_string).ok_or("expected a file name".into());
-    let file = fields.take("file", text)?;
-    let text = fields.take("text", |value| parse_pieces(value, |t| Some(t.as_bytes().to_vec())))?;
-    let bytes = fields.take("hex", |value| parse_pieces(value, parse_hex))?;
-    let given: Vec<&str> =
-        [("file", file.is_some()), ("text", text.is_some()), ("hex", bytes.is_some())]
-            .into_iter()
-            .filter_map(|(name, given)| given.then_some(name))
-            .collect();
-    if given.len() > 1 {
-        let names = given.join("\" and \"");
-        return Err(Error::argument(format!("\"{names}\" exclude each other")));
-    }
-    if let Some(name) = file {
-        let path = folder.join(name);
-        let len = Source::open(&path).map_err(|e| in_field("file", &e))?.len();
-        return Ok((Data::File(path, len), None));
-    }
-    let Pieces { bytes, sizes } = text.or(bytes).unwrap_or_default();
-    Ok((Data::Inline(bytes), sizes))
-}
-
-/// Data contained in the manifest.
-#[derive(Default)]
-struct Pieces {
-    bytes: Vec<u8>,
-    /// Sizes of the items, if the data is a list.
-    sizes: Option<Vec<u64>>,
-}
-
-/// Parses a string, or a list of strings that are the elements of an array.
-fn parse_pieces(value: &Value, decode: fn(&str) -> Option<Vec<u8>>) -> FieldResult<Pieces> {
-    let bad = || String::from("expected a string, or a list of strings, one per element");
-    let one = |value: &Value| -> FieldResult<Vec<u8>> {
-        decode(value.as_str().ok_or_else(bad)?).ok_or_else(|| "expected hexadecimal digits".into())
-    };
-    let Value::Array(list) = value else {
-        return Ok(Pieces { bytes: one(value)?, sizes: None });
-    };
-    let list = list.iter().map(one).collect::<FieldResult<Vec<_>>>()?;
-    let sizes = list.iter().map(|piece| piece.len() as u64).collect();
-    Ok(Pieces { bytes: list.concat(), sizes: Some(sizes) })
 }
 
 /// Number and size of the elements of an A section; one of them is optional.
@@ -345,75 +365,12 @@ fn in_field(name: &str, error: &Error) -> Error {
     Error::new(error.kind(), error.code(), format!("\"{name}\": {error}"))
 }
 
-/// The value of a field, or an error message.
-type FieldResult<T> = std::result::Result<T, String>;
-
-/// The fields of a JSON object that are not parsed yet.
-struct Fields(Map<String, Value>);
-
-impl Fields {
-    fn new(value: Value) -> Result<Self> {
-        match value {
-            Value::Object(map) => Ok(Self(map)),
-            _ => Err(Error::argument("expected a JSON object")),
-        }
-    }
-
-    /// Removes and parses a field, if it exists.
-    fn take<T>(
-        &mut self,
-        name: &str,
-        read: impl FnOnce(&Value) -> FieldResult<T>,
-    ) -> Result<Option<T>> {
-        let Some(value) = self.0.remove(name) else { return Ok(None) };
-        read(&value).map(Some).map_err(|e| Error::argument(format!("\"{name}\": {e}")))
-    }
-
-    /// Fails if a field is left, which is not one of `known`.
-    fn finish(self, known: &[&str]) -> Result<()> {
-        let Some(name) = self.0.keys().next() else { return Ok(()) };
-        let hint = match closest(name, known.iter().copied()).as_slice() {
-            [] => format!("known fields: {}", known.join(", ")),
-            near => format!("did you mean {}?", near.join(" or ")),
-        };
-        Err(Error::argument(format!("unknown field \"{name}\"")).hint(hint))
-    }
-}
-
-fn parse_u64(value: &Value) -> FieldResult<u64> {
-    value.as_u64().ok_or_else(|| format!("expected an integer >= 0, found {value}"))
-}
-
-fn parse_sizes(value: &Value) -> FieldResult<Sizes> {
-    match value {
-        Value::String(name) => Ok(Sizes::File(name.clone())),
-        Value::Array(list) => {
-            Ok(Sizes::List(list.iter().map(parse_u64).collect::<FieldResult<_>>()?))
-        }
-        _ => Err("expected a list of sizes, or the name of a file".into()),
-    }
-}
-
-/// Parses a string, or bytes as `{"hex": "00ff"}`, of at most `longest` bytes.
-fn parse_string(value: &Value, longest: usize) -> FieldResult<Vec<u8>> {
-    let bad = || String::from("expected a string or {\"hex\": \"...\"}");
-    let bytes = match value {
-        Value::String(text) => text.as_bytes().to_vec(),
-        Value::Object(map) if map.len() == 1 => {
-            map.get("hex").and_then(Value::as_str).and_then(parse_hex).ok_or_else(bad)?
-        }
-        _ => return Err(bad()),
-    };
-    if bytes.len() > longest {
-        return Err(format!("expected at most {longest} bytes, found {}", bytes.len()));
-    }
-    Ok(bytes)
-}
-
 /// Parses pairs of hexadecimal digits; white space is ignored.
-fn parse_hex(text: &str) -> Option<Vec<u8>> {
+fn parse_hex(text: &str) -> Result<Vec<u8>> {
     let digits = text.chars().filter(|c| !c.is_ascii_whitespace());
-    let digits = digits.map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<Vec<u8>>>()?;
-    let (pairs, rest) = digits.as_chunks::<2>();
-    rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
+    let digits = digits.map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<Vec<u8>>>();
+    match digits.as_deref().map(<[u8]>::as_chunks) {
+        Some((pairs, [])) => Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect()),
+        _ => Err(Error::argument("expected pairs of hexadecimal digits")),
+    }
 }

@@ -5,30 +5,19 @@ mod pack;
 mod recode;
 mod unpack;
 
-use std::path::Path;
-
-use clap::{Args, Subcommand, ValueEnum};
-use serde::Serialize;
-use spile::error::Result;
+use clap::{Subcommand, ValueEnum};
+use serde::Deserialize;
 use spile_scda::File;
 use spile_scda::wire::Breaks;
 
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, text};
+use crate::cmd::prelude::*;
 
 /// Operations on scda files.
 ///
 /// Sections count from 0, as in `spile cat FILE 3`. Writes are atomic.
-#[derive(Debug, Args)]
-pub(crate) struct ScdaArgs {
-    #[command(subcommand)]
-    operation: Operation,
-}
-
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
-enum Operation {
+pub(crate) enum Operation {
     /// Create a file from a manifest and data files
     Pack(pack::PackArgs),
     /// Write a manifest and one data file per section
@@ -37,8 +26,8 @@ enum Operation {
     Recode(recode::RecodeArgs),
 }
 
-pub(crate) fn run(args: &ScdaArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    match &args.operation {
+pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) -> Result<Exit> {
+    match operation {
         Operation::Pack(args) => pack::run(args, context, out),
         Operation::Unpack(args) => unpack::run(args, context, out),
         Operation::Recode(args) => recode::run(args, context, out),
@@ -46,18 +35,18 @@ pub(crate) fn run(args: &ScdaArgs, context: &Context, out: &mut Output) -> Resul
 }
 
 /// Line-break styles on the command line and in manifests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-enum Style {
+enum LineBreaks {
     Unix,
     Mime,
 }
 
-impl From<Style> for Breaks {
-    fn from(style: Style) -> Self {
-        match style {
-            Style::Unix => Self::Unix,
-            Style::Mime => Self::Mime,
+impl From<LineBreaks> for Breaks {
+    fn from(breaks: LineBreaks) -> Self {
+        match breaks {
+            LineBreaks::Unix => Self::Unix,
+            LineBreaks::Mime => Self::Mime,
         }
     }
 }
@@ -69,7 +58,7 @@ fn open(path: &Path, decode: bool, context: &Context) -> Result<File> {
 }
 
 /// The result of an operation.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Done {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
@@ -92,9 +81,19 @@ struct Changes {
 }
 
 impl Done {
+    /// The result of copying all sections of a file.
+    fn copied(path: &Path, file: &File, output: &Path) -> Self {
+        Self {
+            file: Some(path.to_string_lossy().into_owned()),
+            output: output.to_string_lossy().into_owned(),
+            sections: file.sections().len() as u64,
+            data_bytes: file.sections().iter().map(|section| section.len).sum(),
+            ..Self::default()
+        }
+    }
+
     /// Prints the result with --json, -v or --dry-run.
     fn report(&self, context: &Context, out: &mut Output) -> Result<Exit> {
-        use std::io::Write as _;
         if context.json {
             out.json(self)?;
         } else if context.verbose || self.dry_run && !context.quiet {

@@ -1,20 +1,13 @@
 //! `spile scda pack`.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
 use spile::comm::Serial;
-use spile::error::Result;
 use spile::sink::Sink;
 use spile::source::Source;
 use spile_scda::{Elements, Options, Writer};
 
-use super::super::{not_standard_output, overwrite};
 use super::manifest::{Data, Form, Item, MANIFEST, Manifest};
-use super::{Done, Style};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use super::{Done, LineBreaks};
+use crate::cmd::prelude::*;
 
 const AFTER_HELP: &str = "\
 A manifest is JSON, written by `spile scda unpack` or by hand:
@@ -33,31 +26,27 @@ File names are relative to the manifest. FORMAT.md of scda describes every field
 /// Create a file from a manifest and data files.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct PackArgs {
+pub(crate) struct PackArgs {
     /// Manifest, or folder with a manifest.json; - is standard input
     manifest: PathBuf,
-    /// Output file
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    new: NewFileArgs,
     /// Vendor string, at most 20 bytes [default: as in the manifest, or spile]
     #[arg(long, value_name = "TEXT")]
     vendor: Option<String>,
     /// Line breaks [default: as in the manifest, or unix]
     #[arg(long, value_name = "STYLE")]
-    breaks: Option<Style>,
+    breaks: Option<LineBreaks>,
     /// Compression level, 0 to 12 [default: as in the manifest, or 9]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=12))]
     level: Option<u32>,
-    /// Replace the output file if it exists
-    #[arg(long)]
-    overwrite: bool,
     /// Check the manifest and its files without writing
     #[arg(long)]
     dry_run: bool,
 }
 
 pub(super) fn run(args: &PackArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "the output")?;
+    let output = args.new.file()?;
     let mut path = args.manifest.clone();
     if path.is_dir() {
         path.push(MANIFEST);
@@ -71,21 +60,20 @@ pub(super) fn run(args: &PackArgs, context: &Context, out: &mut Output) -> Resul
         vendor: vendor.or(manifest.vendor.clone()).unwrap_or(standard.vendor),
         breaks: args.breaks.map(Into::into).or(manifest.breaks).unwrap_or(standard.breaks),
         level: args.level.or(manifest.level).unwrap_or(standard.level),
-        overwrite: overwrite(args.overwrite),
+        overwrite: args.new.overwrite(),
     };
     if args.dry_run {
         // Checks whether the file can be written.
-        Sink::create(&args.output, options.overwrite)?;
+        Sink::create(output, options.overwrite)?;
     } else {
-        write(&args.output, &manifest, options).map_err(|e| e.with_path(&path))?;
+        write(output, &manifest, options).map_err(|e| e.with_path(&path))?;
     }
     let done = Done {
-        file: None,
-        output: args.output.to_string_lossy().into_owned(),
+        output: output.to_string_lossy().into_owned(),
         sections: manifest.sections.len() as u64,
         data_bytes: manifest.sections.iter().map(|item| item.data.len()).sum(),
-        changes: None,
         dry_run: args.dry_run,
+        ..Done::default()
     };
     done.report(context, out)
 }

@@ -1,18 +1,11 @@
 //! `spile scda recode`.
 
-use std::path::PathBuf;
-
-use clap::{ArgGroup, Args};
-use spile::error::Result;
+use clap::ArgGroup;
 use spile::sink::Sink;
 use spile_scda::{Change, Coding, Recode, changes, recode};
 
-use super::super::{not_standard_output, overwrite};
-use super::{Changes, Done, Style, open};
-use crate::args::OutputArgs;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use super::{Changes, Done, LineBreaks, open};
+use crate::cmd::prelude::*;
 
 /// Compress or decompress a file, or change its line breaks.
 ///
@@ -21,7 +14,7 @@ use crate::print::Output;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").args(["encode", "decode", "breaks"]).required(true).multiple(true))]
 #[allow(clippy::struct_excessive_bools)] // Flags of the command line.
-pub(super) struct RecodeArgs {
+pub(crate) struct RecodeArgs {
     /// Input file (scda); - is standard input
     file: PathBuf,
     #[command(flatten)]
@@ -34,7 +27,7 @@ pub(super) struct RecodeArgs {
     decode: bool,
     /// Line breaks of padding and compressed data [default: unchanged]
     #[arg(long, value_name = "STYLE")]
-    breaks: Option<Style>,
+    breaks: Option<LineBreaks>,
     /// Compression level, 0 to 12
     #[arg(
         long,
@@ -45,16 +38,13 @@ pub(super) struct RecodeArgs {
         value_parser = clap::value_parser!(u32).range(0..=12)
     )]
     level: u32,
-    /// Replace the output file if it exists
-    #[arg(long)]
-    overwrite: bool,
     /// Report what would be done without writing
     #[arg(long)]
     dry_run: bool,
 }
 
 pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(args.output.path(), "the output")?;
+    let output = args.output.file()?;
     let file = open(&args.file, true, context)?;
     if file.header().version != 0xa0 {
         let version = file.header().version;
@@ -68,28 +58,22 @@ pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Res
         },
         breaks: args.breaks.map(Into::into),
         level: args.level,
-        overwrite: overwrite(args.overwrite),
+        overwrite: args.output.overwrite(),
     };
     let done = if args.dry_run {
         // Checks whether the file can be written.
-        Sink::create(args.output.path(), how.overwrite)?;
+        Sink::create(output, how.overwrite)?;
         changes(&file, how.coding)
     } else {
-        recode(&file, args.output.path(), &how)
+        recode(&file, output, &how)
     };
     let done = done.map_err(|e| e.with_path(&args.file).with_format("scda"))?;
     let number = |change| done.iter().filter(|done| **done == change).count();
-    let done = Done {
-        file: Some(args.file.to_string_lossy().into_owned()),
-        output: args.output.path().to_string_lossy().into_owned(),
-        sections: done.len() as u64,
-        data_bytes: file.sections().iter().map(|section| section.len).sum(),
-        changes: Some(Changes {
-            kept: number(Change::Kept),
-            encoded: number(Change::Encoded),
-            decoded: number(Change::Decoded),
-        }),
-        dry_run: args.dry_run,
+    let changes = Changes {
+        kept: number(Change::Kept),
+        encoded: number(Change::Encoded),
+        decoded: number(Change::Decoded),
     };
-    done.report(context, out)
+    let copied = Done::copied(&args.file, &file, output);
+    Done { changes: Some(changes), dry_run: args.dry_run, ..copied }.report(context, out)
 }

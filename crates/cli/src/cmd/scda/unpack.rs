@@ -1,21 +1,14 @@
 //! `spile scda unpack`.
 
-use std::io::{self, BufWriter, Write as _};
-use std::path::PathBuf;
+use std::io::{self, BufWriter};
 
-use clap::Args;
-use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::sink::{FolderSink, Overwrite, Sink};
 use spile_scda::wire::{Breaks, Kind};
 use spile_scda::{Content, File, Section};
 
-use super::super::not_standard_output;
-use super::manifest::{MANIFEST, Row, Sizes, Text};
-use super::{Done, Style, open};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use super::manifest::{Letter, MANIFEST, Row, Sizes, Text};
+use super::{Done, LineBreaks, open};
+use crate::cmd::prelude::*;
 
 /// Size of the copy buffer in bytes.
 const COPY_BYTES: u64 = 1 << 20;
@@ -29,7 +22,7 @@ const MAX_INLINE_SIZES: usize = 16;
 /// `3.bin` and, for a V section with many elements, their sizes in `3.sizes`, one number per line.
 /// `spile scda pack` restores the file.
 #[derive(Debug, Args)]
-pub(super) struct UnpackArgs {
+pub(crate) struct UnpackArgs {
     /// Input file (scda); - is standard input
     file: PathBuf,
     /// Output folder, which must be new or empty
@@ -41,7 +34,7 @@ pub(super) struct UnpackArgs {
 }
 
 pub(super) fn run(args: &UnpackArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "the output")?;
+    not_standard_output(&args.output)?;
     let file = open(&args.file, !args.raw, context)?;
     if file.header().breaks == Breaks::Other {
         context.warn(&args.file, "unknown line-break style; written as unix");
@@ -53,22 +46,14 @@ pub(super) fn run(args: &UnpackArgs, context: &Context, out: &mut Output) -> Res
     let locate = |e: Error| e.with_path(&args.file).with_format("scda");
     write_all(&file, &folder).map_err(locate)?;
     folder.commit()?;
-    let done = Done {
-        file: Some(args.file.to_string_lossy().into_owned()),
-        output: args.output.to_string_lossy().into_owned(),
-        sections: file.sections().len() as u64,
-        data_bytes: file.sections().iter().map(|section| section.len).sum(),
-        changes: None,
-        dry_run: false,
-    };
-    done.report(context, out)
+    Done::copied(&args.file, &file, &args.output).report(context, out)
 }
 
 /// Writes manifest and data files to a folder.
 fn write_all(file: &File, folder: &FolderSink) -> Result<()> {
     let mut manifest = BufWriter::new(folder.file(MANIFEST)?);
     let header = file.header();
-    let breaks = if header.breaks == Breaks::Mime { Style::Mime } else { Style::Unix };
+    let breaks = if header.breaks == Breaks::Mime { LineBreaks::Mime } else { LineBreaks::Unix };
     writeln!(manifest, "{{")?;
     writeln!(manifest, "  \"vendor\": {},", json(&Text::from(header.vendor.as_slice()))?)?;
     writeln!(manifest, "  \"user\": {},", json(&Text::from(header.user.as_slice()))?)?;
@@ -100,12 +85,19 @@ fn write_section(file: &File, section: &Section, folder: &FolderSink, name: &str
         Kind::Varray => Some(write_sizes(&section.sizes(), folder, &format!("{name}.sizes"))?),
     };
     Ok(Row {
-        kind: section.kind.letter(),
+        kind: match section.kind {
+            Kind::Inline => Letter::I,
+            Kind::Block => Letter::B,
+            Kind::Array => Letter::A,
+            Kind::Varray => Letter::V,
+        },
         user: Text::from(section.user()),
         number: matches!(section.kind, Kind::Array | Kind::Varray).then_some(section.count),
         size,
         encoded: section.encoded,
-        file: data_name,
+        file: Some(data_name),
+        text: None,
+        hex: None,
     })
 }
 

@@ -1,39 +1,25 @@
 //! `spile sdf`.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use clap::{Args, Subcommand};
-use serde::Serialize;
-use serde_json::json;
-use spile::error::{Error, Result};
+use clap::Subcommand;
 use spile::read::Axes;
 use spile::select::Selection;
 use spile_sdf::{Block, BlockType, File, Meta, archive};
 
-use super::not_standard_output;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Output, style, text};
+use crate::cmd::prelude::*;
 
 /// Input decks and source code stored in SDF files.
-#[derive(Debug, Args)]
-pub(crate) struct SdfArgs {
-    #[command(subcommand)]
-    operation: Operation,
-}
-
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
-enum Operation {
+pub(crate) enum Operation {
     /// Print the input decks stored in a dump
     Deck(DeckArgs),
     Source(SourceArgs),
 }
 
 #[derive(Debug, Args)]
-struct DeckArgs {
+pub(crate) struct DeckArgs {
     /// Files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -43,7 +29,7 @@ struct DeckArgs {
 ///
 /// Links, and names that lead out of the folder, are skipped; the exit status is then 3.
 #[derive(Debug, Args)]
-struct SourceArgs {
+pub(crate) struct SourceArgs {
     /// SDF file
     file: PathBuf,
     /// New output folder [default: NAME-source next to the file]
@@ -51,8 +37,8 @@ struct SourceArgs {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &SdfArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    match &args.operation {
+pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) -> Result<Exit> {
+    match operation {
         Operation::Deck(args) => deck(args, context, out),
         Operation::Source(args) => source(args, context, out),
     }
@@ -93,8 +79,7 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
             ));
         }
         if context.json {
-            out.object(&[("file", json!(entry.name())), ("decks", json!(decks))])?;
-            return Ok(Exit::Yes);
+            return out.object(&[("file", json!(entry.name())), ("decks", json!(decks))]);
         }
         out.heading(entry)?;
         for deck in &decks {
@@ -107,13 +92,13 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
                 writeln!(out, "{}", text::one_line(&line.replace('\t', "        ")))?;
             }
         }
-        Ok(Exit::Yes)
+        Ok(())
     })
 }
 
 fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     if let Some(output) = &args.output {
-        not_standard_output(output, "the output")?;
+        not_standard_output(output)?;
     }
     let file = open(&args.file, context)?;
     let is_source = |b: &&Block| match &b.meta {
@@ -145,7 +130,7 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
     let mut written = Vec::new();
     for (path, data) in &found.files {
         let target = folder.join(path);
-        let write = || -> std::io::Result<()> {
+        let write = || -> io::Result<()> {
             if let Some(above) = target.parent() {
                 fs::create_dir_all(above)?;
             }
@@ -157,7 +142,7 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
             Err(e)
                 if matches!(
                     e.kind(),
-                    std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory
+                    io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory
                 ) =>
             {
                 found.refused.push(format!("{}: duplicate name", path.display()));

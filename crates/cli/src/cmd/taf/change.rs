@@ -1,18 +1,13 @@
 //! `spile taf`: operations that modify a file (comments, grids, elements, dimensions).
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
-use spile::error::{Error, Result};
+use clap::ValueEnum;
 use spile_taf::{File, ops};
 
 use super::{BoundsArgs, Done, TargetArgs, open_input};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
-pub(super) struct CommentArgs {
+pub(crate) struct CommentArgs {
     /// TAF file
     file: PathBuf,
     /// Text of the comment
@@ -31,7 +26,7 @@ pub(super) fn set_comment(args: &CommentArgs, context: &Context, out: &mut Outpu
 }
 
 #[derive(Debug, Args)]
-pub(super) struct AdjustArgs {
+pub(crate) struct AdjustArgs {
     /// TAF file
     file: PathBuf,
     /// Dimension, counted from 1
@@ -70,7 +65,7 @@ pub(super) fn adjust(args: &AdjustArgs, context: &Context, out: &mut Output) -> 
 }
 
 #[derive(Debug, Args)]
-pub(super) struct AppendArgs {
+pub(crate) struct AppendArgs {
     /// TAF file
     file: PathBuf,
     /// Elements to append: any file with one array; - is standard input
@@ -88,7 +83,7 @@ pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> 
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ReplaceArgs {
+pub(crate) struct ReplaceArgs {
     /// TAF file
     file: PathBuf,
     /// New elements: any file with one array of the same shape; - is standard input
@@ -102,7 +97,7 @@ pub(super) fn replace(args: &ReplaceArgs, context: &Context, out: &mut Output) -
 }
 
 #[derive(Debug, Args)]
-pub(super) struct CropArgs {
+pub(crate) struct CropArgs {
     /// TAF file
     file: PathBuf,
     /// Dimension, counted from 1
@@ -124,7 +119,7 @@ pub(super) fn crop(args: &CropArgs, context: &Context, out: &mut Output) -> Resu
 }
 
 #[derive(Debug, Args)]
-pub(super) struct PermuteArgs {
+pub(crate) struct PermuteArgs {
     /// TAF file
     file: PathBuf,
     /// New order of the dimensions: 2,3,1
@@ -140,7 +135,7 @@ pub(super) fn permute(args: &PermuteArgs, context: &Context, out: &mut Output) -
 }
 
 #[derive(Debug, Args)]
-pub(super) struct TransposeArgs {
+pub(crate) struct TransposeArgs {
     /// TAF file
     file: PathBuf,
     #[command(flatten)]

@@ -1,11 +1,6 @@
 //! `spile taf`: create and convert.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use spile::Dataset;
 use spile::dtype::DType;
-use spile::error::{Error, Result};
 use spile::layout::Coord;
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
@@ -15,21 +10,17 @@ use spile_dig::SampleFormat;
 use spile_taf::ops::{self, Create};
 use spile_taf::wire::parse_type;
 
-use super::super::{not_standard_output, overwrite};
 use super::{Done, open_input, parse_range};
-use crate::context::Context;
-use crate::exit::Exit;
+use crate::cmd::prelude::*;
 use crate::hint;
-use crate::print::Output;
 
 #[derive(Debug, Args)]
-pub(super) struct CreateArgs {
+pub(crate) struct CreateArgs {
     /// NumPy array, text columns or any file with one array; - is standard input
     #[arg(required_unless_present = "example", value_name = "INPUT")]
     input: Option<PathBuf>,
-    /// Output file
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    new: NewFileArgs,
     /// Element type: uint8..uint64, int8..int64, flt32, flt64, or bits 8, 16, 32, 64
     #[arg(short = 't', long = "type", default_value = "flt32", value_parser = parse_dtype)]
     dtype: DType,
@@ -45,9 +36,6 @@ pub(super) struct CreateArgs {
     /// Create an example of the TAF report with 2 or 3 dimensions
     #[arg(long, value_name = "N", conflicts_with_all = ["input", "grid", "grid_column", "comment"])]
     example: Option<u32>,
-    /// Replace the output file if it exists
-    #[arg(long)]
-    overwrite: bool,
 }
 
 fn parse_dtype(text: &str) -> std::result::Result<DType, String> {
@@ -58,10 +46,10 @@ fn parse_dtype(text: &str) -> std::result::Result<DType, String> {
 }
 
 pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "the output")?;
+    let output = args.new.file()?;
     if let Some(dimensions) = args.example {
-        ops::example(&args.output, dimensions, overwrite(args.overwrite))?;
-        return Done::new(&args.output).report(context, out);
+        ops::example(output, dimensions, args.new.overwrite())?;
+        return Done::new(output).report(context, out);
     }
     let source = args.input.as_deref().unwrap_or(Path::new("-"));
     let (_, array) = open_input(source, context)?;
@@ -69,7 +57,7 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
         dtype: args.dtype,
         grids: Vec::new(),
         comments: args.comment.iter().flat_map(|c| [c.as_bytes(), b"\n"].concat()).collect(),
-        overwrite: overwrite(args.overwrite),
+        overwrite: args.new.overwrite(),
     };
     let mut part = Selection::all();
     if args.grid_column {
@@ -82,8 +70,8 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
         };
         options.grids.push((start, step));
     }
-    let clipped = ops::create(&args.output, &array, &part, &options)?;
-    Done::new(&args.output).clipped(clipped).report(context, out)
+    let clipped = ops::create(output, &array, &part, &options)?;
+    Done::new(output).clipped(clipped).report(context, out)
 }
 
 /// Start and step of the first column, which must be evenly spaced.
@@ -110,12 +98,12 @@ fn data_columns() -> Selection {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ConvertArgs {
+pub(crate) struct ConvertArgs {
     /// Files or patterns
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output file, for one file with one array [default: NAME.taf next to the input]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path, for one file with one array [default: NAME.taf next to the input]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
     /// Samples of .dig files are signed
     #[arg(long)]
@@ -123,7 +111,7 @@ pub(super) struct ConvertArgs {
     /// Samples of .dig files are big-endian
     #[arg(long)]
     dig_big_endian: bool,
-    /// Replace output files that exist
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }
@@ -167,7 +155,7 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
             some = true;
             Done::new(&target).clipped(clipped).report(context, out)?;
         }
-        Ok(Exit::Yes)
+        Ok(())
     })?;
     // Some arrays of a file may have been written before it failed.
     Ok(if exit == Exit::Error && some { Exit::Partial } else { exit })

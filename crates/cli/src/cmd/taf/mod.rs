@@ -4,32 +4,19 @@ mod change;
 mod make;
 mod show;
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, Subcommand};
-use serde::Serialize;
-use spile::Dataset;
-use spile::error::{Error, Result};
+use clap::Subcommand;
 use spile::read::Array;
 use spile_taf::ops::{Bounds, Target};
 
 use super::{cat, overwrite, plot};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::Output;
+use crate::cmd::prelude::*;
 
 /// Operations on TAF files.
 ///
 /// Dimensions and indices count from 1, as in the TAF report. Changes of arrays are atomic.
-#[derive(Debug, Args)]
-pub(crate) struct TafArgs {
-    #[command(subcommand)]
-    operation: Operation,
-}
-
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
-enum Operation {
+pub(crate) enum Operation {
     /// Print header, offsets and comments; reads no array data
     Probe(show::FilesArgs),
     /// Print grid values and elements
@@ -68,8 +55,8 @@ enum Operation {
     Convert(make::ConvertArgs),
 }
 
-pub(crate) fn run(args: &TafArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    match &args.operation {
+pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) -> Result<Exit> {
+    match operation {
         Operation::Probe(args) => show::probe(args, context, out),
         Operation::Read(args) => show::read(args, context, out),
         Operation::Summarize(args) => show::summarize(args, context, out),
@@ -93,10 +80,10 @@ pub(crate) fn run(args: &TafArgs, context: &Context, out: &mut Output) -> Result
 /// Output options of an operation that modifies a file.
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// Output file [default: modify the input]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path [default: modify the input]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }
@@ -128,23 +115,18 @@ struct BoundsArgs {
 
 impl BoundsArgs {
     fn bounds(&self) -> Result<Bounds> {
-        let grid = match &self.grid {
-            Some(text) => {
-                let (low, high) = parse_range(text, "--grid")?;
-                Some((low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)))
-            }
-            None => None,
-        };
-        let index = match &self.index {
-            Some(text) => {
-                let (Some(from), Some(to)) = parse_range(text, "--index")? else {
-                    return Err(Error::argument("--index: expected FROM:TO, for example 1:1000"));
-                };
-                Some((parse_index(from)?, parse_index(to)?))
-            }
-            None => None,
-        };
-        Ok(Bounds { grid, index })
+        let mut bounds = Bounds::default();
+        if let Some(text) = &self.grid {
+            let (low, high) = parse_range(text, "--grid")?;
+            bounds.grid = Some((low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)));
+        }
+        if let Some(text) = &self.index {
+            let (Some(from), Some(to)) = parse_range(text, "--index")? else {
+                return Err(Error::argument("--index: expected FROM:TO, for example 1:1000"));
+            };
+            bounds.index = Some((parse_index(from)?, parse_index(to)?));
+        }
+        Ok(bounds)
     }
 }
 
@@ -216,7 +198,6 @@ impl Done {
 
     /// Prints the result with --json or -v, and the number of clipped values.
     fn report(&self, context: &Context, out: &mut Output) -> Result<Exit> {
-        use std::io::Write as _;
         if context.json {
             out.json(self)?;
             return Ok(Exit::Yes);

@@ -1,34 +1,25 @@
 //! `spile taf`: operations that do not modify the file (probe, read, summarize, map, export, backup).
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde::Serialize;
-use serde_json::json;
-use spile::Dataset;
-use spile::error::Result;
 use spile::reduce::Stats;
 use spile::sink::Sink;
 use spile_ops::json::{Attr, Real};
 use spile_taf::wire::type_name;
 use spile_taf::{File, ops};
 
-use super::super::overwrite;
 use super::{BoundsArgs, Done};
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::print::{Align, Output, Table, text};
+use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
-pub(super) struct FilesArgs {
+pub(crate) struct FilesArgs {
     /// TAF files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ReadArgs {
+pub(crate) struct ReadArgs {
     /// TAF file
     file: PathBuf,
     #[command(flatten)]
@@ -36,13 +27,13 @@ pub(super) struct ReadArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// TAF file
     file: PathBuf,
-    /// Output file; - is standard output [default: -]
-    #[arg(short, long, value_name = "FILE")]
+    /// Output path; - is standard output [default: -]
+    #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
-    /// Replace the output file if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
 }
@@ -56,14 +47,12 @@ pub(super) fn probe(args: &FilesArgs, context: &Context, out: &mut Output) -> Re
             for (name, value) in file.summary() {
                 document.field(&name.replace(' ', "_"), &Attr(value))?;
             }
-            document.end()?;
-            return Ok(Exit::Yes);
+            return document.end();
         }
         out.heading(entry)?;
         let fields: Vec<(String, String)> =
             file.summary().iter().map(|(name, value)| (name.into(), value.to_string())).collect();
-        text::fields(&fields, usize::MAX, out)?;
-        Ok(Exit::Yes)
+        text::fields(&fields, usize::MAX, out)
     })
 }
 
@@ -123,73 +112,42 @@ impl Write for JsonRows<'_> {
     }
 }
 
-/// A row of the summary; `column` counts from 1 and is `None` for the entire array.
-#[derive(Serialize)]
-struct Line {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<u64>,
-    n: u64,
-    finite: u64,
-    min: Real,
-    max: Real,
-    mean: Real,
-    std: Real,
-}
-
-impl Line {
-    fn new(column: Option<u64>, stats: &Stats) -> Self {
-        Self {
-            column,
-            n: stats.count,
-            finite: stats.finite,
-            min: Real(stats.min),
-            max: Real(stats.max),
-            mean: Real(stats.mean),
-            std: Real(stats.std),
-        }
-    }
-
-    fn cells(&self) -> [String; 7] {
-        let column = self.column.map_or_else(|| "all".to_string(), |c| c.to_string());
-        let short = |value: &Real| text::short(value.0);
-        [
-            column,
-            self.n.to_string(),
-            self.finite.to_string(),
-            short(&self.min),
-            short(&self.max),
-            short(&self.mean),
-            short(&self.std),
-        ]
-    }
-}
-
 pub(super) fn summarize(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    const NAMES: [&str; 7] = ["column", "n", "finite", "min", "max", "mean", "std"];
     context.each_file(&args.files, out, |entry, out| {
         let file = File::open(entry.path, &context.limits)?;
         // No rows per column if there is only one column or no element.
         let empty = file.header().shape().count() == Some(0);
         let columns = if file.columns() == 1 || empty { 0 } else { file.columns() };
-        let lines = |each: &mut dyn FnMut(Line) -> Result<()>| -> Result<()> {
-            each(Line::new(None, &file.summarize(None)?))?;
-            for column in 0..columns {
-                each(Line::new(Some(column + 1), &file.summarize(Some(column))?))?;
-            }
-            Ok(())
-        };
+        let all = || std::iter::once(None).chain((0..columns).map(Some));
+        let numbers = |s: &Stats| [s.min, s.max, s.mean, s.std].map(Real);
         if context.json {
             let mut document = out.document()?;
             document.field("file", &entry.name())?;
-            document.list("columns", |add| lines(add))?;
-            document.end()?;
-            return Ok(Exit::Yes);
+            document.list("columns", |add| {
+                all().try_for_each(|column| {
+                    let stats = file.summarize(column)?;
+                    let values = [json!(stats.count), json!(stats.finite)].into_iter();
+                    let values = values.chain(numbers(&stats).map(|number| json!(number)));
+                    let mut row: serde_json::Map<_, _> =
+                        NAMES[1..].iter().map(ToString::to_string).zip(values).collect();
+                    // The entire array has no number.
+                    row.extend(column.map(|column| (NAMES[0].to_string(), json!(column + 1))));
+                    add(row)
+                })
+            })?;
+            return document.end();
         }
         out.heading(entry)?;
-        let names = ["column", "n", "finite", "min", "max", "mean", "std"];
-        let mut table = Table::new(&names.map(|name| (name, Align::Right)));
-        lines(&mut |line| table.row(line.cells(), out))?;
-        table.print(out)?;
-        Ok(Exit::Yes)
+        let mut table = Table::new(&NAMES.map(|name| (name, Align::Right)));
+        for column in all() {
+            let stats = file.summarize(column)?;
+            let column = column.map_or("all".into(), |column| (column + 1).to_string());
+            let [min, max, mean, std] = numbers(&stats).map(|number| text::short(number.0));
+            let (n, finite) = (stats.count.to_string(), stats.finite.to_string());
+            table.row([column, n, finite, min, max, mean, std], out)?;
+        }
+        table.print(out)
     })
 }
 
@@ -216,8 +174,7 @@ pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Resu
             document.some("intercept", header.map().map(|m| Real(m.intercept)).as_ref())?;
             document.some("slope", header.map().map(|m| Real(m.slope)).as_ref())?;
             document.field("numpy", &numpy)?;
-            document.end()?;
-            return Ok(Exit::Yes);
+            return document.end();
         }
         out.heading(entry)?;
         let mut fields = vec![
@@ -230,8 +187,7 @@ pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Resu
             fields.push(("value".into(), formula));
         }
         fields.push(("in Python".into(), numpy));
-        text::fields(&fields, usize::MAX, out)?;
-        Ok(Exit::Yes)
+        text::fields(&fields, usize::MAX, out)
     })
 }
 
@@ -251,8 +207,8 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> 
 
 pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
-        let file = File::open(entry.path, &context.limits)?;
-        drop(file);
+        // Only TAF files are copied.
+        drop(File::open(entry.path, &context.limits)?);
         let copy = ops::backup(entry.path)?;
         if context.json {
             out.object(&[
@@ -262,6 +218,6 @@ pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> R
         } else if !context.quiet {
             writeln!(out, "{}", text::one_line(&copy.to_string_lossy()))?;
         }
-        Ok(Exit::Yes)
+        Ok(())
     })
 }
