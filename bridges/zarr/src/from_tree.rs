@@ -1,11 +1,10 @@
 //! Any dataset as a store of version 3.
 //!
-//! Arrays are written uncompressed in their own element order, in chunks that are contiguous slabs, so a
-//! conversion copies bytes. Coordinates of a dimension are an array of its name at the root, where xarray
-//! looks for them.
+//! Arrays are written in their own element order; by default uncompressed in chunks that are contiguous slabs, so
+//! a conversion copies bytes. Coordinates of a dimension are an array of its name at the root, where xarray looks
+//! for them.
 
 use std::collections::{HashMap, HashSet};
-use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
@@ -21,10 +20,11 @@ use spile_core::wire::ByteOrder;
 use spile_interchange::{Dimensions, Flat, Variables, cf, flat_losses, root_attributes};
 
 use crate::Zarr;
+use crate::grid::{Grid, Settings};
 use crate::regions::ChunkFiles;
 use crate::to_tree::DESCRIPTION;
 use crate::wire::{MAX_RANK, Object, to_json, type_name_3};
-use crate::write::{ChunkWriter, array_document, chunk_shape, write_document};
+use crate::write::{array_document, write_document};
 
 /// Largest length of a name in bytes; file systems allow 255.
 const MAX_NAME: usize = 200;
@@ -34,8 +34,12 @@ impl FolderWriter for Zarr {
         true
     }
 
+    fn options(&self) -> &'static [&'static str] {
+        &["compression", "chunks", "shards"]
+    }
+
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        Writer::new(content)?.flat.metadata.text(content.limits())?;
+        Writer::new(content, &WriteOptions::default())?.flat.metadata.text(content.limits())?;
         let losses = flat_losses(content, "Zarr", |array| match array.dtype.size() {
             0 => Err("Zarr has no elements of 0 bytes".into()),
             _ => Ok(()),
@@ -57,33 +61,43 @@ impl FolderWriter for Zarr {
         &self,
         content: &Dataset,
         folder: &FolderSink,
-        _: &WriteOptions,
+        options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
-        let mut writer = Writer::new(content)?;
-        let arrays: Vec<NodeId> = writer.flat.tree().arrays().map(|(id, ..)| id).collect();
-        for id in arrays {
-            let object = format!("\"{}\"", writer.flat.tree().node(id).path);
-            writer.write_array(id, folder).map_err(|e| e.in_object(object))?;
-        }
-        writer.write_uniform_coordinates(folder)?;
-        writer.write_groups(folder)?;
+        let mut files = ChunkFiles::new(content, options)?;
+        files.write_all(folder)?;
+        files.write_layout(folder)?;
         Ok(Vec::new())
     }
 
-    fn regions(&self, content: &Dataset, _: &WriteOptions) -> Result<Option<Box<dyn Regions>>> {
-        Ok(Some(Box::new(ChunkFiles::new(content)?)))
+    fn regions(
+        &self,
+        content: &Dataset,
+        options: &WriteOptions,
+    ) -> Result<Option<Box<dyn Regions>>> {
+        Ok(Some(Box::new(ChunkFiles::new(content, options)?)))
     }
 }
 
 /// An array as it is stored.
 pub(crate) struct Stored {
-    pub(crate) id: NodeId,
+    pub(crate) values: Values,
     pub(crate) path: String,
     pub(crate) shape: Shape,
-    pub(crate) chunk: Shape,
+    pub(crate) grid: Grid,
     pub(crate) order: Order,
     /// Bytes of an element.
     pub(crate) size: usize,
+}
+
+/// The values of an array.
+#[derive(Clone, Copy)]
+pub(crate) enum Values {
+    Node(NodeId),
+    /// Coordinates of a uniform dimension.
+    Uniform {
+        start: f64,
+        step: f64,
+    },
 }
 
 pub(crate) struct Writer {
@@ -95,11 +109,12 @@ pub(crate) struct Writer {
     paths: HashMap<NodeId, String>,
     /// Metadata documents of all nodes except the root, by path.
     documents: Vec<(String, Json)>,
+    pub(crate) settings: Settings,
 }
 
 impl Writer {
-    /// Fails with `Unsupported` if an array has too many dimensions.
-    pub(crate) fn new(content: &Dataset) -> Result<Self> {
+    /// Fails with `Unsupported` if an array has too many dimensions, and if the options do not fit.
+    pub(crate) fn new(content: &Dataset, options: &WriteOptions) -> Result<Self> {
         let flat = Flat::new(content)?;
         for (_, node, array) in flat.tree().arrays() {
             let rank = array.shape.rank();
@@ -111,9 +126,13 @@ impl Writer {
         }
         let dimensions = Dimensions::of(flat.tree());
         let variables = Variables::of(flat.tree(), &dimensions);
+        let names = dimensions.list().iter().map(|dimension| dimension.name.as_str());
+        let own = flat.tree().arrays().flat_map(|(_, _, array)| &array.dims);
+        let own = own.map(String::as_str).filter(|name| !name.is_empty());
+        let settings = Settings::new(options, &names.chain(own).collect())?;
         let (paths, documents) = (HashMap::new(), Vec::new());
         let content = content.clone();
-        let mut writer = Self { content, flat, dimensions, variables, paths, documents };
+        let mut writer = Self { content, flat, dimensions, variables, paths, documents, settings };
         writer.assign_paths();
         Ok(writer)
     }
@@ -169,23 +188,34 @@ impl Writer {
         self.paths = paths;
     }
 
-    fn write_array(&mut self, id: NodeId, folder: &FolderSink) -> Result<()> {
-        let Some(Stored { path, shape, chunk, order, size, .. }) = self.describe(id)? else {
-            return Ok(());
-        };
-        let files = ChunkWriter::new(folder, &path, &shape, &chunk, size, order)?;
-        self.flat.for_each(id, order, |first, block| files.write(first * size as u64, block))
+    /// Adds the metadata documents of all arrays.
+    pub(crate) fn describe_all(&mut self) -> Result<Vec<Stored>> {
+        let ids: Vec<NodeId> = self.flat.tree().arrays().map(|(id, ..)| id).collect();
+        let mut arrays = Vec::new();
+        for id in ids {
+            let object = format!("\"{}\"", self.flat.tree().node(id).path);
+            arrays.extend(self.describe(id).map_err(|e| e.in_object(object))?);
+        }
+        self.describe_uniform_coordinates(&mut arrays)?;
+        Ok(arrays)
     }
 
     /// Adds the metadata document of an array; `None` for elements of 0 bytes, which are losses.
-    pub(crate) fn describe(&mut self, id: NodeId) -> Result<Option<Stored>> {
+    fn describe(&mut self, id: NodeId) -> Result<Option<Stored>> {
         let tree = self.flat.tree();
         let node = tree.node(id);
         let Some(array) = &node.array else { return Ok(None) };
         let dtype = array.dtype.with_order(ByteOrder::Little);
         let Some(data_type) = type_name_3(dtype) else { return Ok(None) };
         let order = if array.shape.rank() > 1 { self.flat.order(id) } else { Order::C };
-        let chunk = chunk_shape(&array.shape, dtype.size(), order)?;
+        // As xarray, which does not divide the coordinates of a dimension.
+        let is_coordinate = |k: &usize| self.dimensions.list()[*k].coord == Coord::Node(id);
+        let is_coordinate = self.dimensions.array(id).iter().any(is_coordinate);
+        let names: Vec<&str> = self.dimensions.names(id).collect();
+        let own = |k: usize| array.dims.get(k).map_or("", String::as_str);
+        let both = names.iter().enumerate().map(|(k, name)| [*name, own(k)]);
+        let both: Vec<[&str; 2]> = both.filter(|_| !is_coordinate).collect();
+        let grid = self.settings.grid(&array.shape, dtype.size(), order, &both)?;
         let mut attrs = attributes(&node.attrs);
         let mut added = cf::attributes(array, &node.attrs);
         added.extend(self.variables.attributes(id));
@@ -203,47 +233,50 @@ impl Writer {
             attrs.insert("sample_dimension".into(), rows.into());
             added.push("sample_dimension".into());
         }
-        let names: Vec<&str> = self.dimensions.names(id).collect();
-        let document = array_document(array, &data_type, &chunk, order, &names, &attrs);
+        let encoding = (&grid, order, self.settings.encoder);
+        let document = array_document(array, &data_type, encoding, &names, &attrs);
         let path = self.paths[&id].clone();
         let (shape, size) = (array.shape.clone(), dtype.size());
         self.flat.metadata.add_attributes(&path, added.iter().map(String::as_str));
         self.documents.push((path.clone(), document));
-        Ok(Some(Stored { id, path, shape, chunk, order, size }))
+        Ok(Some(Stored { values: Values::Node(id), path, shape, grid, order, size }))
     }
 
-    /// Writes the coordinates of uniform dimensions as float64 arrays.
-    pub(crate) fn write_uniform_coordinates(&mut self, folder: &FolderSink) -> Result<()> {
-        for (k, dimension) in self.dimensions.list().to_vec().into_iter().enumerate() {
+    /// Adds the metadata documents of the coordinates of uniform dimensions, which are float64 arrays.
+    fn describe_uniform_coordinates(&mut self, arrays: &mut Vec<Stored>) -> Result<()> {
+        for (k, dimension) in self.dimensions.list().iter().enumerate() {
             let Coord::Uniform { start, step } = dimension.coord else { continue };
             let path = valid_name(&dimension.name);
-            let shape = Shape::new([dimension.len]);
-            let chunk = chunk_shape(&shape, 8, Order::C)?;
-            let each = chunk.lengths()[0];
-            let mut first = 0;
-            while first < dimension.len {
-                let last = (first + each).min(dimension.len);
-                let mut file = folder.file(&format!("{path}/c/{}", first / each))?;
-                let mut buffer = Vec::new();
-                for k in first..last {
-                    buffer.extend((start + k as f64 * step).to_le_bytes());
-                    if buffer.len() >= 64 << 10 || k + 1 == last {
-                        file.write_all(&buffer)?;
-                        buffer.clear();
-                    }
-                }
-                file.set_len(each * 8)?;
-                first = last;
-            }
-            let array = ArrayDesc::new(DType::F64, shape, Layout::Fill([0; 8].into()));
-            let names = [dimension.name.as_str()];
+            let (shape, size, order) = (Shape::new([dimension.len]), 8, Order::C);
+            let grid = self.settings.grid::<[&str; 0], _>(&shape, size, order, &[])?;
+            let array = ArrayDesc::new(DType::F64, shape.clone(), Layout::Fill([0; 8].into()));
             let attrs = attributes(&self.variables.dimension_attributes(k));
-            let document =
-                array_document(&array, &"float64".into(), &chunk, Order::C, &names, &attrs);
+            let encoding = (&grid, order, self.settings.encoder);
+            let names = [dimension.name.as_str()];
+            let document = array_document(&array, &"float64".into(), encoding, &names, &attrs);
             self.flat.metadata.add_auxiliary(path.clone());
-            self.documents.push((path, document));
+            self.documents.push((path.clone(), document));
+            let values = Values::Uniform { start, step };
+            arrays.push(Stored { values, path, shape, grid, order, size });
         }
         Ok(())
+    }
+
+    /// The elements `start..start + lengths` of an array, little-endian, in its order.
+    pub(crate) fn read(&self, array: &Stored, start: &[u64], lengths: &[u64]) -> Result<Vec<u8>> {
+        match array.values {
+            Values::Node(id) => {
+                let object = || format!("\"{}\"", self.flat.tree().node(id).path);
+                let region = self.flat.read_region(id, array.order, start, lengths);
+                region.map_err(|e| e.in_object(object()))
+            }
+            Values::Uniform { start: first, step } => {
+                let len = lengths[0].saturating_mul(8);
+                self.content.limits().allow(len, "coordinates")?;
+                let numbers = start[0]..start[0] + lengths[0];
+                Ok(numbers.flat_map(|k| (first + k as f64 * step).to_le_bytes()).collect())
+            }
+        }
     }
 
     /// Writes all metadata documents; that of the root includes all others.

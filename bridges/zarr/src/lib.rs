@@ -14,8 +14,9 @@
 //! | `to_tree` | nodes of a store as a tree |
 //! | `check` | all values of a store in a zip archive |
 //! | `from_tree` | any dataset as a store |
-//! | `write` | metadata documents and chunk files of a new store |
-//! | `regions` | chunk files written by several processes |
+//! | `grid` | chunks and shards of new arrays |
+//! | `write` | metadata documents of a new store, and chunks that are slabs |
+//! | `regions` | chunk files of a new store, written by threads or processes |
 //!
 //! ```
 //! use spile_core::format::write_file;
@@ -41,6 +42,7 @@ mod chunks;
 mod codec;
 mod decode;
 mod from_tree;
+mod grid;
 mod read;
 mod regions;
 mod store;

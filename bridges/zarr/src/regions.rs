@@ -1,60 +1,158 @@
-//! The chunk files of a new store, written independently of each other, by several processes.
+//! The chunk files of a new store, written independently of each other: by all threads, or by several processes.
 
 use std::io::Write as _;
+use std::ops::Range;
 
+use rayon::prelude::*;
+use spile_codecs::crc32c;
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::{RegionFile, Regions};
+use spile_core::format::{RegionFile, Regions, WriteOptions};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::{FolderSink, Sink};
 
-use crate::from_tree::{Stored, Writer};
+use crate::decode::divided;
+use crate::from_tree::{Stored, Values, Writer};
+use crate::write::{ChunkWriter, is_slab};
 
 /// The chunk files of all arrays.
 pub(crate) struct ChunkFiles {
     writer: Writer,
     arrays: Vec<Stored>,
     files: Vec<RegionFile>,
-    /// Number of the array of each file, and index of its chunk in the grid.
-    chunks: Vec<(usize, Vec<u64>)>,
+    /// The array of each file, and index of the file in its grid.
+    places: Vec<(usize, Vec<u64>)>,
+    /// Numbers of the files of each array.
+    ranges: Vec<Range<usize>>,
 }
 
 impl ChunkFiles {
-    pub(crate) fn new(content: &Dataset) -> Result<Self> {
-        let mut writer = Writer::new(content)?;
-        let ids: Vec<_> = writer.flat.tree().arrays().map(|(id, ..)| id).collect();
-        let mut arrays = Vec::new();
-        for id in ids {
-            let object = format!("\"{}\"", writer.flat.tree().node(id).path);
-            arrays.extend(writer.describe(id).map_err(|e| e.in_object(object))?);
-        }
-        let (mut files, mut chunks) = (Vec::new(), Vec::new());
+    /// Fails if the options do not fit the content.
+    pub(crate) fn new(content: &Dataset, options: &WriteOptions) -> Result<Self> {
+        let mut writer = Writer::new(content, options)?;
+        let arrays = writer.describe_all()?;
+        let (mut files, mut places, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
         for (k, array) in arrays.iter().enumerate() {
-            let lengths = array.shape.lengths().iter().zip(array.chunk.lengths());
-            let grid: Vec<u64> = lengths.map(|(length, chunk)| length.div_ceil(*chunk)).collect();
-            let count = Shape::new(grid.as_slice()).count();
+            let grid = divided(&array.shape, array.grid.file());
+            let count = grid.count();
             let count =
                 count.ok_or_else(|| Error::limit("the number of chunks exceeds 64 bits"))?;
             // A name and an index per file.
-            let bytes = count.saturating_mul(array.path.len() as u64 + 256);
+            let bytes = count.saturating_add(files.len() as u64);
+            let bytes = bytes.saturating_mul(array.path.len() as u64 + 256);
             content.limits().allow(bytes, "the list of chunks")?;
+            let first = files.len();
             for number in 0..count {
-                let index = unravel(number, &grid);
-                let (_, lengths) = array.region(&index);
+                let index = unravel(number, grid.lengths());
+                let (_, lengths) = array.part(&index, array.grid.file());
                 let bytes = Shape::new(lengths).bytes(array.size)?;
                 let mut name = vec![array.path.clone(), "c".to_string()];
                 name.extend(index.iter().map(u64::to_string));
                 files.push(RegionFile { name: name.join("/"), bytes });
-                chunks.push((k, index));
+                places.push((k, index));
+            }
+            ranges.push(first..files.len());
+        }
+        Ok(Self { writer, arrays, files, places, ranges })
+    }
+
+    /// Writes all files, with all threads.
+    pub(crate) fn write_all(&self, folder: &FolderSink) -> Result<()> {
+        let limits = self.writer.content.limits();
+        for (array, numbers) in self.arrays.iter().zip(&self.ranges) {
+            let Stored { path, shape, grid, order, size, .. } = array;
+            let is_plain = grid.shard.is_none() && self.writer.settings.encoder.is_none();
+            if let Values::Node(id) = array.values
+                && is_plain
+                && is_slab(shape, &grid.chunk, *order)
+            {
+                let object = || format!("\"{}\"", self.writer.flat.tree().node(id).path);
+                let slabs = ChunkWriter::new(folder, path, shape, &grid.chunk, *size, *order)?;
+                let each = |first, block: &[u8]| slabs.write(first * *size as u64, block);
+                let done = self.writer.flat.for_each(id, *order, each);
+                done.map_err(|e| e.in_object(object()))?;
+                continue;
+            }
+            // As many files at once as fit into half of the memory.
+            let memory = self.memory(array)?;
+            let at_once = (limits.memory / 2 / memory.max(1)).max(1);
+            let threads = rayon::current_num_threads() as u64;
+            let batch = if at_once >= threads { usize::MAX } else { at_once as usize };
+            let numbers: Vec<usize> = numbers.clone().collect();
+            for batch in numbers.chunks(batch) {
+                batch.par_iter().try_for_each(|number| {
+                    let mut file = folder.file(&self.files[*number].name)?;
+                    self.write_region(*number, &mut file)
+                })?;
             }
         }
-        Ok(Self { writer, arrays, files, chunks })
+        Ok(())
+    }
+
+    /// Memory in bytes to write a file of an array: values, a complete chunk, and the encoded chunks.
+    fn memory(&self, array: &Stored) -> Result<u64> {
+        let chunk = array.grid.chunk.bytes(array.size)?;
+        let encoder = self.writer.settings.encoder;
+        let encoded = encoder.map_or(0, |encoder| encoder.memory(chunk));
+        let each = chunk.saturating_mul(2).saturating_add(encoded);
+        let Some(shard) = &array.grid.shard else { return Ok(each) };
+        let chunks = divided(shard, &array.grid.chunk).count().unwrap_or(u64::MAX);
+        let at_once = chunks.min(rayon::current_num_threads() as u64);
+        // Encoded chunks, and their places.
+        let all = shard.bytes(array.size)?.saturating_add(chunks.saturating_mul(64));
+        Ok(each.saturating_mul(at_once).saturating_add(all))
+    }
+
+    /// A chunk as it is stored.
+    fn chunk(&self, array: &Stored, index: &[u64]) -> Result<Vec<u8>> {
+        let (start, lengths) = array.part(index, &array.grid.chunk);
+        let mut values = self.writer.read(array, &start, &lengths)?;
+        let chunk = array.grid.chunk.lengths();
+        if lengths != chunk {
+            values = padded(&values, &lengths, chunk, array.order, array.size);
+        }
+        match self.writer.settings.encoder {
+            Some(encoder) => encoder.encode(&values),
+            None => Ok(values),
+        }
+    }
+
+    /// Writes the chunks of a shard and their index: offset and length of each, 2^64 - 1 for those outside of the
+    /// array.
+    fn write_shard(
+        &self,
+        array: &Stored,
+        index: &[u64],
+        shard: &Shape,
+        sink: &mut Sink,
+    ) -> Result<()> {
+        let inner = divided(shard, &array.grid.chunk);
+        let all = divided(&array.shape, &array.grid.chunk);
+        let count = inner.count().unwrap_or(u64::MAX);
+        let chunks = (0..count).into_par_iter().map(|number| {
+            let inside = unravel(number, inner.lengths());
+            let index: Vec<u64> =
+                (0..index.len()).map(|k| index[k] * inner.lengths()[k] + inside[k]).collect();
+            let is_inside = index.iter().zip(all.lengths()).all(|(k, n)| k < n);
+            is_inside.then(|| self.chunk(array, &index)).transpose()
+        });
+        let chunks: Vec<Option<Vec<u8>>> = chunks.collect::<Result<_>>()?;
+        let mut table = Vec::with_capacity(chunks.len() * 16 + 4);
+        for chunk in &chunks {
+            let range = match chunk {
+                Some(chunk) => [sink.position(), chunk.len() as u64],
+                None => [u64::MAX; 2],
+            };
+            table.extend(range.iter().flat_map(|word| word.to_le_bytes()));
+            sink.write_all(chunk.as_deref().unwrap_or_default())?;
+        }
+        table.extend(crc32c(&table).to_le_bytes());
+        Ok(sink.write_all(&table)?)
     }
 }
 
 impl Regions for ChunkFiles {
     fn write_layout(&mut self, folder: &FolderSink) -> Result<()> {
-        self.writer.write_uniform_coordinates(folder)?;
         self.writer.write_groups(folder)
     }
 
@@ -63,32 +161,23 @@ impl Regions for ChunkFiles {
     }
 
     fn write_region(&self, number: usize, sink: &mut Sink) -> Result<()> {
-        let (array, index) = &self.chunks[number];
+        let (array, index) = &self.places[number];
         let array = &self.arrays[*array];
-        let (start, lengths) = array.region(index);
-        let object = || format!("\"{}\"", self.writer.flat.tree().node(array.id).path);
-        let region = self.writer.flat.read_region(array.id, array.order, &start, &lengths);
-        let region = region.map_err(|e| e.in_object(object()))?;
-        let (chunk, order) = (array.chunk.lengths(), array.order);
-        let limits = self.writer.content.limits();
-        if is_leading(&lengths, chunk, order) {
-            sink.write_all(&region)?;
-            // The part after the end of the array stays sparse.
-            return sink.set_len(array.chunk.bytes(array.size)?);
+        self.writer.content.limits().allow(self.memory(array)?, "a chunk")?;
+        match &array.grid.shard {
+            Some(shard) => self.write_shard(array, index, shard, sink),
+            None => Ok(sink.write_all(&self.chunk(array, index)?)?),
         }
-        let mut padded = vec![0; limits.allow(array.chunk.bytes(array.size)?, "a chunk")?];
-        pad(&region, &lengths, &mut padded, chunk, order, array.size);
-        Ok(sink.write_all(&padded)?)
     }
 }
 
 impl Stored {
-    /// First index and lengths of the part of the array in a chunk.
-    fn region(&self, index: &[u64]) -> (Vec<u64>, Vec<u64>) {
-        let chunk = self.chunk.lengths();
-        let start: Vec<u64> = index.iter().zip(chunk).map(|(k, n)| k * n).collect();
+    /// First index and lengths of the part of the array in a chunk or shard of this `shape`.
+    fn part(&self, index: &[u64], shape: &Shape) -> (Vec<u64>, Vec<u64>) {
+        let start: Vec<u64> = index.iter().zip(shape.lengths()).map(|(k, n)| k * n).collect();
         let ends = start.iter().zip(self.shape.lengths());
-        let lengths = ends.zip(chunk).map(|((start, end), n)| (end - start).min(*n)).collect();
+        let lengths =
+            ends.zip(shape.lengths()).map(|((start, end), n)| (end - start).min(*n)).collect();
         (start, lengths)
     }
 }
@@ -103,26 +192,20 @@ fn unravel(mut number: u64, grid: &[u64]) -> Vec<u64> {
     index
 }
 
-/// Whether a part of a chunk is contiguous at its beginning.
-fn is_leading(lengths: &[u64], chunk: &[u64], order: Order) -> bool {
-    let axes = order.slowest_first(chunk.len());
-    let mut axes = axes.into_iter().skip_while(|axis| chunk[*axis] == 1);
-    axes.next();
-    axes.all(|axis| lengths[axis] == chunk[axis])
-}
-
-/// Copies the elements of a part at the beginning of a chunk along all dimensions.
-fn pad(part: &[u8], lengths: &[u64], padded: &mut [u8], chunk: &[u64], order: Order, size: usize) {
+/// A complete chunk with the elements of a part at its beginning along all dimensions, and zeros.
+fn padded(part: &[u8], lengths: &[u64], chunk: &[u64], order: Order, size: usize) -> Vec<u8> {
     let axes = order.slowest_first(chunk.len());
     let lengths: Vec<u64> = axes.iter().map(|axis| lengths[*axis]).collect();
     let chunk: Vec<u64> = axes.iter().map(|axis| chunk[*axis]).collect();
-    let Some((row, outer)) = lengths.split_last() else { return };
+    let mut padded = vec![0; chunk.iter().product::<u64>() as usize * size];
+    let Some((row, outer)) = lengths.split_last() else { return padded };
     for (number, row) in part.chunks_exact((*row as usize * size).max(1)).enumerate() {
         let index = unravel(number as u64, outer);
         let first = index.iter().zip(&chunk).fold(0, |at, (k, n)| at * n + k);
         let at = (first * chunk[chunk.len() - 1]) as usize * size;
         padded[at..at + row.len()].copy_from_slice(row);
     }
+    padded
 }
 
 #[cfg(test)]
@@ -131,20 +214,10 @@ mod tests {
 
     #[test]
     fn a_part_is_padded_along_all_dimensions() {
-        let mut padded = vec![0; 12];
-        pad(&[1, 2, 3, 4], &[2, 2], &mut padded, &[3, 4], Order::C, 1);
-        assert_eq!(padded, [1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0]);
-        let mut padded = vec![0; 12];
-        pad(&[1, 2, 3, 4], &[2, 2], &mut padded, &[3, 4], Order::F, 1);
-        assert_eq!(padded, [1, 2, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0]);
-    }
-
-    #[test]
-    fn a_part_is_contiguous_if_only_the_slowest_dimension_is_shorter() {
-        assert!(is_leading(&[1, 4], &[3, 4], Order::C));
-        assert!(is_leading(&[1, 1, 4], &[1, 3, 4], Order::C));
-        assert!(!is_leading(&[1, 3], &[3, 4], Order::C));
-        assert!(is_leading(&[3, 3], &[3, 4], Order::F));
-        assert!(is_leading(&[], &[], Order::C));
+        let part = [1, 2, 3, 4];
+        let c = padded(&part, &[2, 2], &[3, 4], Order::C, 1);
+        assert_eq!(c, [1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0]);
+        let f = padded(&part, &[2, 2], &[3, 4], Order::F, 1);
+        assert_eq!(f, [1, 2, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

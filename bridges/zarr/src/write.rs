@@ -1,22 +1,21 @@
-//! Files of a new store: metadata documents and uncompressed chunks.
+//! Files of a new store: metadata documents, and chunks that are slabs of an array.
 
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value as Json, json};
+use spile_codecs::Encoder;
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
 use spile_core::layout::ArrayDesc;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::{FolderSink, Sink};
 
+use crate::grid::Grid;
 use crate::wire::{Object, zero_fill_3};
 
-/// Target size of a chunk in bytes.
-const CHUNK_BYTES: u64 = 64 << 20;
-
-/// Writes the chunk files of one array.
+/// Writes the chunk files of one array whose uncompressed chunks are [slabs](is_slab).
 pub(crate) struct ChunkWriter<'a> {
     folder: &'a FolderSink,
     path: &'a str,
@@ -104,25 +103,18 @@ fn slowest(shape: &Shape, order: Order) -> usize {
     }
 }
 
-/// The shape of a chunk of about [`CHUNK_BYTES`]: a part of the slowest dimension, all of the others. The
-/// slowest dimension is divided evenly, so that little of the last chunk is after the end of the array.
-pub(crate) fn chunk_shape(shape: &Shape, size: usize, order: Order) -> Result<Shape> {
-    let mut lengths: Vec<u64> = shape.lengths().iter().map(|n| (*n).max(1)).collect();
-    if let Some(length) = lengths.get_mut(slowest(shape, order)) {
-        let files = shape.bytes(size)?.div_ceil(CHUNK_BYTES).clamp(1, *length);
-        *length = length.div_ceil(files);
-    }
-    let chunk = Shape::new(lengths);
-    chunk.bytes(size)?;
-    Ok(chunk)
+/// Whether chunks are contiguous in an array: parts of the slowest dimension, all of the others.
+pub(crate) fn is_slab(shape: &Shape, chunk: &Shape, order: Order) -> bool {
+    let axis = slowest(shape, order);
+    let mut lengths = shape.lengths().iter().zip(chunk.lengths()).enumerate();
+    lengths.all(|(k, (length, own))| k == axis || length == own)
 }
 
 /// The document `zarr.json` of an array.
 pub(crate) fn array_document(
     array: &ArrayDesc,
     data_type: &Json,
-    chunk: &Shape,
-    order: Order,
+    (grid, order, encoder): (&Grid, Order, Option<Encoder>),
     names: &[&str],
     attrs: &Object,
 ) -> Json {
@@ -137,13 +129,30 @@ pub(crate) fn array_document(
     } else {
         json!({ "name": "bytes", "configuration": { "endian": "little" } })
     });
+    codecs.extend(encoder.map(|encoder| match encoder {
+        Encoder::Gzip(level) => json!({ "name": "gzip", "configuration": { "level": level } }),
+        Encoder::Zstd(level) => {
+            json!({ "name": "zstd", "configuration": { "level": level, "checksum": false } })
+        }
+    }));
+    if grid.shard.is_some() {
+        codecs = vec![json!({ "name": "sharding_indexed", "configuration": {
+            "chunk_shape": grid.chunk.lengths(),
+            "codecs": codecs,
+            "index_codecs": [
+                { "name": "bytes", "configuration": { "endian": "little" } },
+                { "name": "crc32c" },
+            ],
+            "index_location": "end",
+        }})];
+    }
     json!({
         "zarr_format": 3,
         "node_type": "array",
         "shape": array.shape.lengths(),
         "data_type": data_type,
         "chunk_grid":
-            { "name": "regular", "configuration": { "chunk_shape": chunk.lengths() } },
+            { "name": "regular", "configuration": { "chunk_shape": grid.file().lengths() } },
         "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
         "fill_value": zero_fill_3(array.dtype),
         "codecs": codecs,

@@ -3,6 +3,7 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `encode` | compression of new chunks: gzip, zstd |
 //! | `compression` | gzip, zlib, zstd, snappy, LZF, and the containers of LZ4 blocks |
 //! | `streams` | bzip2, XZ, and data of unknown length |
 //! | `szip` | the entropy coder of CCSDS 121.0-B |
@@ -27,6 +28,7 @@
 mod blosc;
 mod checksum;
 mod compression;
+mod encode;
 mod numeric;
 mod packed;
 mod shuffle;
@@ -39,6 +41,7 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 
 pub use checksum::{Checksum, crc32c};
+pub use encode::Encoder;
 pub use numeric::Numeric;
 pub use packed::{Nbit, ScaleOffset};
 pub use szip::Szip;

@@ -13,6 +13,7 @@ mod region;
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 
@@ -33,6 +34,8 @@ pub struct Flat {
     /// The content with the tree of plain arrays.
     plain: Dataset,
     stacks: HashMap<NodeId, Stack>,
+    /// The array of the last region: it has a cache of decoded chunks.
+    opened: Mutex<Option<(NodeId, Array)>>,
     /// Restores the original tree; the writer adds auxiliary arrays and renamed paths.
     pub metadata: Metadata,
 }
@@ -102,7 +105,8 @@ impl Flat {
         let time = if keep_frames { None } else { builder.moments()? };
         builder.link(&new_ids, time);
         let Builder { tree, stacks, metadata, .. } = builder;
-        Ok(Self { content: content.clone(), plain: content.with_tree(tree), stacks, metadata })
+        let (plain, opened) = (content.with_tree(tree), Mutex::default());
+        Ok(Self { content: content.clone(), plain, stacks, opened, metadata })
     }
 
     /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).

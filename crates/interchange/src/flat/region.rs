@@ -1,5 +1,7 @@
 //! Rectangular parts of plain arrays.
 
+use std::sync::PoisonError;
+
 use spile_core::{Array, Axes, NodeId, Order, Result, Selection, Shape, Slice};
 
 use super::{Flat, Stack};
@@ -21,7 +23,7 @@ impl Flat {
             start.iter().zip(lengths).map(|(start, len)| Slice::range(*start, start + len));
         let ranges: Vec<Slice> = ranges.collect();
         let Some(stack) = self.stacks.get(&id) else {
-            read(&self.plain.array_at(id)?, ranges, order, &mut out)?;
+            read(&self.opened(id)?, ranges, order, &mut out)?;
             return Ok(out);
         };
         self.element_size(id, order)?;
@@ -49,6 +51,15 @@ impl Flat {
             at += len;
         }
         Ok(out)
+    }
+
+    /// The array, opened once for several regions.
+    fn opened(&self, id: NodeId) -> Result<Array> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*opened {
+            Some((last, array)) if *last == id => Ok(array.clone()),
+            _ => Ok(opened.insert((id, self.plain.array_at(id)?)).1.clone()),
+        }
     }
 }
 
