@@ -11,6 +11,7 @@
 //! | `shuffle` | byte and bit shuffles |
 //! | `checksum` | CRC-32, CRC-32C, Adler-32, Fletcher-32 |
 //! | `numeric` | filters of numbers: differences, scaling, other types, packed bits |
+//! | `encode` | encoders: zlib, zstd, byte shuffle |
 //!
 //! ```
 //! use spile_codecs::{Pipeline, Step};
@@ -27,6 +28,7 @@
 mod blosc;
 mod checksum;
 mod compression;
+pub mod encode;
 mod numeric;
 mod packed;
 mod shuffle;

@@ -21,6 +21,7 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::frames::{FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::limits::Limits;
 use spile_core::metadata::{Cast, Frames, Metadata, Storage};
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
@@ -28,6 +29,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
 pub use losses::flat_losses;
+pub use region::RegionReader;
 
 /// Small frames are read in batches of up to this many bytes.
 const BATCH: u64 = 1 << 20;
@@ -108,6 +110,11 @@ impl Flat {
         builder.link(&new_ids, time);
         let Builder { tree, stacks, metadata, .. } = builder;
         Ok(Self { content: content.clone(), plain: content.with_tree(tree), stacks, metadata })
+    }
+
+    /// The limits of the dataset.
+    pub fn limits(&self) -> &Limits {
+        self.content.limits()
     }
 
     /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).

@@ -1,10 +1,12 @@
 //! MAT-files of version 7.3: variables in MATLAB's order of dimensions and with its types.
 
+use std::sync::Arc;
+
+use spile_core::chunks::{Chunk, ChunkTable, Chunks};
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::format::{OpenOptions, Parsed};
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::report::Report;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::NodeId;
@@ -13,17 +15,15 @@ use spile_core::wire::ByteOrder;
 /// Most dimensions of an empty array.
 const MOST_DIMENSIONS: u64 = 32;
 
-/// Opens a MAT-file. Dimensions are in MATLAB's order, logical variables are bool. Compressed variables with
-/// several dimensions keep the order of the file, which is a warning.
+/// Opens a MAT-file. Dimensions are in MATLAB's order, logical variables are bool.
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut parsed = super::open(source, options)?;
-    let mut report = Report::default();
     let arrays: Vec<NodeId> = parsed.tree.arrays().map(|(id, ..)| id).collect();
     for id in arrays {
         let node = parsed.tree.node(id);
         let Some(class) = node.attrs.get_str("MATLAB_class").map(str::to_string) else { continue };
         let is_empty = node.attrs.get_u64("MATLAB_empty").is_some_and(|empty| empty != 0);
-        let (path, Some(desc)) = (node.path.clone(), &node.array) else { continue };
+        let Some(desc) = &node.array else { continue };
         let mut new = desc.clone();
         new.meaning = None;
         if is_empty {
@@ -34,17 +34,13 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
             }
         } else {
             let reversed: Vec<u64> = desc.shape.lengths().iter().rev().copied().collect();
-            if let Some(layout) = desc.layout.in_order(Order::F) {
+            if let Some(layout) = transposed(&desc.layout) {
                 new.layout = layout;
                 new.shape = Shape::new(reversed);
                 new.coords.reverse();
                 if desc.dims != ArrayDesc::default_dims(desc.dims.len()) {
                     new.dims.reverse();
                 }
-            } else {
-                let message = "the dimensions of this compressed variable are in the order of the \
-                               file, the reverse of MATLAB's";
-                report.warn("hdf5-040", message).in_object(format!("\"{path}\""));
             }
             if class == "logical" && new.dtype == DType::U8 {
                 new.dtype = DType::new(Kind::Bool, 1, ByteOrder::Little).unwrap_or(new.dtype);
@@ -52,8 +48,45 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         }
         parsed.tree.node_mut(id).array = Some(new);
     }
-    parsed.warnings.extend(report.findings);
     Ok(parsed)
+}
+
+/// The layout of the same elements with the dimensions in reverse; `None` for columns of a table.
+fn transposed(layout: &Layout) -> Option<Layout> {
+    let chunks = match layout {
+        Layout::Chunked { chunks, first: 0 } => chunks,
+        // The array it refers to is transposed, too.
+        Layout::Same(_) => return Some(layout.clone()),
+        _ => return layout.in_order(Order::F),
+    };
+    let reversed = |shape: &Shape| {
+        Shape::new(shape.lengths().iter().rev().copied().collect::<Vec<_>>())
+    };
+    let last = chunks.axes.len().checked_sub(1)?;
+    let table = Arc::new(Transposed { table: chunks.table.clone(), grid: chunks.grid() });
+    let chunks = Chunks {
+        shape: reversed(&chunks.shape),
+        chunk: reversed(&chunks.chunk),
+        axes: chunks.axes.iter().map(|axis| last - axis).collect(),
+        table,
+        fill: chunks.fill.clone(),
+    };
+    Some(Layout::Chunked { chunks: Arc::new(chunks), first: 0 })
+}
+
+/// Chunks that are counted with the first dimension of their grid fastest.
+struct Transposed {
+    table: Arc<dyn ChunkTable>,
+    grid: Shape,
+}
+
+impl ChunkTable for Transposed {
+    fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
+        let (fast, slow) = (self.grid.strides(Order::F), self.grid.strides(Order::C));
+        let lengths = self.grid.lengths().iter().zip(fast.iter().zip(&slow));
+        let at = lengths.map(|(count, (fast, slow))| number / (*fast).max(1) % (*count).max(1) * slow);
+        self.table.chunk(at.sum())
+    }
 }
 
 /// The lengths that an empty variable stores instead of elements.
