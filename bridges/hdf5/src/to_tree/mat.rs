@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::chunks::{Chunk, ChunkTable, Chunks};
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::format::{OpenOptions, Parsed};
 use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::NodeId;
+use spile_core::tree::{NodeId, Tree};
 use spile_core::wire::ByteOrder;
 
 /// Most dimensions of an empty array.
@@ -27,7 +31,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         let mut new = desc.clone();
         new.meaning = None;
         if is_empty {
-            if let Some(lengths) = lengths(&parsed.source, desc)? {
+            if let Some(lengths) = lengths(&parsed, desc, &options.limits)? {
                 let dtype = dtype_of(&class).unwrap_or(DType::U8);
                 let layout = Layout::Inline([].into(), Order::C);
                 new = ArrayDesc::new(dtype, Shape::new(lengths), layout);
@@ -59,9 +63,8 @@ fn transposed(layout: &Layout) -> Option<Layout> {
         Layout::Same(_) => return Some(layout.clone()),
         _ => return layout.in_order(Order::F),
     };
-    let reversed = |shape: &Shape| {
-        Shape::new(shape.lengths().iter().rev().copied().collect::<Vec<_>>())
-    };
+    let reversed =
+        |shape: &Shape| Shape::new(shape.lengths().iter().rev().copied().collect::<Vec<_>>());
     let last = chunks.axes.len().checked_sub(1)?;
     let table = Arc::new(Transposed { table: chunks.table.clone(), grid: chunks.grid() });
     let chunks = Chunks {
@@ -84,21 +87,20 @@ impl ChunkTable for Transposed {
     fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
         let (fast, slow) = (self.grid.strides(Order::F), self.grid.strides(Order::C));
         let lengths = self.grid.lengths().iter().zip(fast.iter().zip(&slow));
-        let at = lengths.map(|(count, (fast, slow))| number / (*fast).max(1) % (*count).max(1) * slow);
+        let at =
+            lengths.map(|(count, (fast, slow))| number / (*fast).max(1) % (*count).max(1) * slow);
         self.table.chunk(at.sum())
     }
 }
 
 /// The lengths that an empty variable stores instead of elements.
-fn lengths(source: &Source, desc: &ArrayDesc) -> Result<Option<Vec<u64>>> {
-    let count = desc.shape.count().unwrap_or(0);
-    let Some((extents, _)) = desc.layout.plain() else { return Ok(None) };
+fn lengths(parsed: &Parsed, desc: &ArrayDesc, limits: &Limits) -> Result<Option<Vec<u64>>> {
     let is_list = desc.dtype.with_order(ByteOrder::Little) == DType::U64;
-    let [part] = extents.parts() else { return Ok(None) };
-    if !is_list || count > MOST_DIMENSIONS || part.len < 8 * count {
+    if !is_list || desc.shape.count().is_none_or(|count| count > MOST_DIMENSIONS) {
         return Ok(None);
     }
-    let bytes = source.read_vec(part.offset, 8 * count)?;
+    let dataset = Dataset::new(parsed.source.clone(), Tree::new(limits));
+    let bytes = dataset.open_array(desc)?.read_bytes(&Selection::all(), Axes::Order(Order::C))?;
     let (numbers, _) = bytes.as_chunks::<8>();
     let lengths: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     Ok(lengths.contains(&0).then_some(lengths))

@@ -25,6 +25,10 @@ impl Builder<'_> {
             let ObjectKind::Dataset { dims, bytes, .. } = &self.plan.objects[*object].kind else {
                 continue;
             };
+            // The lengths of an empty variable.
+            if self.plan.objects[*object].attributes.iter().any(|a| a.name == "MATLAB_empty") {
+                continue;
+            }
             let (source, is_frames) = match elements {
                 Elements::Array(id) => (self.flat.tree().node(*id).array.as_ref(), false),
                 Elements::Frames(id, _) => (self.content.tree().node(*id).array.as_ref(), true),
