@@ -1,11 +1,12 @@
 //! Any dataset as HDF5 or NetCDF-4.
 //!
-//! Every array of the [flat](spile_interchange::flat) tree becomes one contiguous dataset. Names and coordinates
+//! Every array of the [flat](spile_interchange::flat) tree becomes one dataset, contiguous or chunked. Names and coordinates
 //! of dimensions become dimension scales. Metadata that HDF5 cannot express are stored as JSON in the
-//! attribute [`DESCRIPTION`] of the root group. All metadata precede the data, so each byte is written
-//! once.
+//! attribute [`DESCRIPTION`] of the root group. All metadata precede the data; chunks follow contiguous data.
 
 mod attribute;
+mod chunks;
+mod data;
 mod index;
 mod mat;
 mod scales;
@@ -17,9 +18,8 @@ use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
+use spile_core::format::{Compressor, FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, NodeId, ROOT, Value};
 use spile_core::wire::ByteOrder;
@@ -29,11 +29,9 @@ use crate::to_tree::scales::{DESCRIPTION, is_reserved};
 use crate::write::{Data, DatasetType, FilePlan, HeapObject, MAX_ATTRIBUTES, ObjectKind, datatype};
 pub(crate) use attribute::Flavor;
 use attribute::attach_value;
+use chunks::ChunkOptions;
 use index::ExternalFile;
 pub use index::{Indexed, Skipped, write_index};
-
-/// Coordinates of a uniform dimension that are written at once.
-const COORDINATES: u64 = 1 << 16;
 
 /// Rank from which on arrays are refused; the library allows 32 dimensions.
 const MAX_RANK: usize = 32;
@@ -93,8 +91,21 @@ impl FormatWriter for Flavor {
         Ok(losses)
     }
 
-    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
-        Writer::planned(content, *self)?.write(sink)?;
+    fn options(&self) -> &'static [&'static str] {
+        &["compression", "chunks"]
+    }
+
+    fn write(
+        &self,
+        content: &Dataset,
+        sink: &mut Sink,
+        options: &WriteOptions,
+    ) -> Result<Vec<Loss>> {
+        let supported = [Compressor::Gzip, Compressor::Zstd];
+        let options = ChunkOptions::new(options, self.name(), &supported)?;
+        let mut writer = Writer::planned(content, *self)?;
+        writer.set_chunks(options)?;
+        writer.write(sink)?;
         Ok(Vec::new())
     }
 }
@@ -390,50 +401,6 @@ impl Writer {
             }
         }
         out
-    }
-
-    /// Writes all metadata, then all data.
-    fn write(&self, sink: &Sink) -> Result<()> {
-        let offsets = self.plan.write(sink)?;
-        for (object, source) in &self.data {
-            if let Some(at) = offsets[*object] {
-                self.write_data(sink, at, *source)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn write_data(&self, sink: &Sink, at: u64, source: DataSource) -> Result<()> {
-        match source {
-            DataSource::Array(id) => {
-                let node = self.flat.tree().node(id);
-                let dtype = node.array.as_ref().map_or(DType::U8, |array| array.dtype);
-                let in_array = |e: Error| e.in_object(format!("\"{}\"", node.path));
-                let to_f32 = self.flavor == Flavor::NetCdf && is_half(dtype);
-                let size = if to_f32 { DType::F32.size() } else { dtype.size() } as u64;
-                let write = |first: u64, bytes: &[u8]| {
-                    if !to_f32 {
-                        return sink.write_all_at(at + first * size, bytes);
-                    }
-                    let (mut numbers, mut out) = (Vec::new(), Vec::new());
-                    convert::to_f64(dtype.with_order(ByteOrder::Little), None, bytes, &mut numbers);
-                    convert::from_f64(DType::F32, None, &numbers, &mut out);
-                    sink.write_all_at(at + first * size, &out)
-                };
-                self.flat.for_each(id, Order::C, write).map_err(in_array)
-            }
-            DataSource::Uniform { start, step, len } => {
-                let mut buffer = Vec::new();
-                for first in (0..len).step_by(COORDINATES as usize) {
-                    buffer.clear();
-                    for k in first..len.min(first + COORDINATES) {
-                        buffer.extend((start + k as f64 * step).to_le_bytes());
-                    }
-                    sink.write_all_at(at + first * 8, &buffer)?;
-                }
-                Ok(())
-            }
-        }
     }
 }
 

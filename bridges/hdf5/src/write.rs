@@ -1,6 +1,7 @@
 //! Writer of new files: objects with their attributes are collected in a plan, which assigns addresses
 //! and writes all metadata.
 
+mod chunks;
 pub(crate) mod datatype;
 
 use spile_core::error::Result;
@@ -8,6 +9,7 @@ use spile_core::sink::Sink;
 
 use crate::wire::header::kind;
 use crate::wire::{SIGNATURE, checksum};
+pub(crate) use chunks::Chunking;
 use datatype::Bytes;
 
 /// Alignment of the data of datasets, in bytes.
@@ -91,6 +93,8 @@ pub(crate) enum ObjectKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) kind: ObjectKind,
+    /// Set for chunked datasets; others are contiguous.
+    pub(crate) chunking: Option<Chunking>,
     pub(crate) attributes: Vec<Attribute>,
 }
 
@@ -104,9 +108,9 @@ pub(crate) struct FilePlan {
 }
 
 /// Addresses of all structures.
-struct Addresses {
+pub(crate) struct Addresses {
     headers: Vec<u64>,
-    /// Data of datasets; `NONE` for other objects.
+    /// Data of contiguous datasets, index of chunked ones; `NONE` for other objects.
     data: Vec<u64>,
     /// Local heaps with names of external files; `NONE` for other objects.
     names: Vec<u64>,
@@ -117,7 +121,7 @@ struct Addresses {
 impl FilePlan {
     /// Adds an object and returns its number.
     pub(crate) fn add(&mut self, kind: ObjectKind) -> usize {
-        self.objects.push(Object { kind, attributes: Vec::new() });
+        self.objects.push(Object { kind, chunking: None, attributes: Vec::new() });
         self.objects.len() - 1
     }
 
@@ -147,9 +151,21 @@ impl FilePlan {
         self.heap_objects.len() - 1
     }
 
-    /// Writes all metadata; returns the file offset of the data of each object that has some.
-    pub(crate) fn write(&self, sink: &Sink) -> Result<Vec<Option<u64>>> {
+    /// Assigns the addresses of everything but chunks and extends the file to its length without them.
+    pub(crate) fn start(&self, sink: &Sink) -> Result<Addresses> {
         let addresses = self.assign_addresses();
+        sink.set_len(self.user_block + addresses.end)?;
+        Ok(addresses)
+    }
+
+    /// File offset of the data of a contiguous dataset that has some.
+    pub(crate) fn data_offset(&self, addresses: &Addresses, object: usize) -> Option<u64> {
+        let at = Some(addresses.data[object]).filter(|at| *at != NONE);
+        at.map(|at| self.user_block + at)
+    }
+
+    /// Writes all metadata, after the chunks.
+    pub(crate) fn finish(&self, sink: &Sink, addresses: &Addresses) -> Result<()> {
         // Addresses count from the end of the user block.
         let base = self.user_block;
         let write = |at: u64, bytes: &[u8]| sink.write_all_at(base + at, bytes);
@@ -164,17 +180,16 @@ impl FilePlan {
                 buffer.clear();
             }
             buffer.resize((addresses.headers[k] - start) as usize, 0);
-            buffer.extend(header(object, k, &addresses));
+            buffer.extend(header(object, k, addresses));
         }
         write(start, &buffer)?;
         for (k, at) in addresses.heaps.iter().enumerate() {
-            write(*at, &self.heap(k, &addresses))?;
+            write(*at, &self.heap(k, addresses))?;
         }
         for (k, at) in addresses.names.iter().enumerate().filter(|(_, at)| **at != NONE) {
             write(*at, &self.local_heap(k, *at))?;
         }
-        sink.set_len(base + addresses.end)?;
-        Ok(addresses.data.into_iter().map(|at| (at != NONE).then(|| base + at)).collect())
+        sink.set_len(base + addresses.end)
     }
 
     fn assign_addresses(&self) -> Addresses {
@@ -203,7 +218,7 @@ impl FilePlan {
             if external.is_some() {
                 addresses.names[k] = addresses.end;
                 addresses.end += self.local_heap(k, 0).len() as u64;
-            } else if *bytes > 0 {
+            } else if *bytes > 0 && object.chunking.is_none() {
                 addresses.data[k] = addresses.end.next_multiple_of(ALIGNMENT);
                 addresses.end = addresses.data[k] + bytes;
             }
@@ -287,12 +302,21 @@ fn header(object: &Object, number: usize, addresses: &Addresses) -> Bytes {
                     message(&mut body, kind::DATATYPE, 3, 0, &shared(addresses.headers[*of]));
                 }
             }
-            // No fill value; late allocation.
-            message(&mut body, kind::FILL_VALUE, 1, 0, &[3, 0x0a]);
-            let mut layout = vec![3, 1];
-            layout.extend(addresses.data[number].to_le_bytes());
-            layout.extend(bytes.to_le_bytes());
-            message(&mut body, kind::LAYOUT, 0, 0, &layout);
+            // No fill value; incremental or late allocation.
+            let allocation = if object.chunking.is_some() { 0x0b } else { 0x0a };
+            message(&mut body, kind::FILL_VALUE, 1, 0, &[3, allocation]);
+            if let Some(chunking) = &object.chunking {
+                let layout = chunking.layout(addresses.data[number]);
+                message(&mut body, kind::LAYOUT, 0, 0, &layout);
+                if let Some(pipeline) = chunking.pipeline() {
+                    message(&mut body, kind::FILTERS, 1, 0, &pipeline);
+                }
+            } else {
+                let mut layout = vec![3, 1];
+                layout.extend(addresses.data[number].to_le_bytes());
+                layout.extend(bytes.to_le_bytes());
+                message(&mut body, kind::LAYOUT, 0, 0, &layout);
+            }
             if let Some(external) = external {
                 let files = external_files(external, addresses.names[number]);
                 message(&mut body, kind::EXTERNAL, 0, 0, &files);

@@ -131,6 +131,9 @@ pub(crate) fn array_document(
     });
     codecs.extend(encoder.map(|encoder| match encoder {
         Encoder::Gzip(level) => json!({ "name": "gzip", "configuration": { "level": level } }),
+        Encoder::Zlib(level) => {
+            json!({ "name": "numcodecs.zlib", "configuration": { "level": level } })
+        }
         Encoder::Zstd(level) => {
             json!({ "name": "zstd", "configuration": { "level": level, "checksum": false } })
         }

@@ -1,6 +1,6 @@
 //! Compression of new chunks.
 
-use libdeflater::{CompressionLvl, Compressor};
+use libdeflater::{CompressionError, CompressionLvl, Compressor};
 use spile_core::error::{Error, Result};
 
 /// A compression with its level.
@@ -8,6 +8,8 @@ use spile_core::error::{Error, Result};
 pub enum Encoder {
     /// A gzip stream; levels 1 to 9.
     Gzip(i32),
+    /// A zlib stream; levels 1 to 9.
+    Zlib(i32),
     /// A Zstandard frame; levels 1 to 22.
     Zstd(i32),
 }
@@ -17,7 +19,7 @@ impl Encoder {
     /// tables of the encoder, which are larger for higher levels.
     pub fn memory(self, len: u64) -> u64 {
         let tables = match self {
-            Self::Gzip(_) => 2 << 20,
+            Self::Gzip(_) | Self::Zlib(_) => 2 << 20,
             Self::Zstd(..=12) => len.saturating_mul(2).min(16 << 20),
             Self::Zstd(_) => len.saturating_mul(10).min(1 << 30),
         };
@@ -27,19 +29,47 @@ impl Encoder {
     /// The encoded `bytes`: always the same for the same bytes. Fails if the level does not exist.
     pub fn encode(self, bytes: &[u8]) -> Result<Vec<u8>> {
         match self {
-            Self::Gzip(level) => gzip(bytes, level),
+            Self::Gzip(level) => {
+                deflate(bytes, level, Compressor::gzip_compress_bound, Compressor::gzip_compress)
+            }
+            Self::Zlib(level) => {
+                deflate(bytes, level, Compressor::zlib_compress_bound, Compressor::zlib_compress)
+            }
             Self::Zstd(level) => zstd(bytes, level),
         }
     }
 }
 
-fn gzip(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
+/// The byte shuffle of elements of `element` bytes: byte `k` of all elements together. Bytes after the last
+/// complete element are copied.
+pub fn shuffle(element: usize, bytes: &[u8]) -> Vec<u8> {
+    let count = bytes.len() / element.max(1);
+    if element <= 1 || count == 0 {
+        return bytes.to_vec();
+    }
+    let mut out = vec![0; bytes.len()];
+    for (k, column) in out.chunks_exact_mut(count).take(element).enumerate() {
+        for (target, byte) in column.iter_mut().zip(bytes[k..].iter().step_by(element)) {
+            *target = *byte;
+        }
+    }
+    let complete = count * element;
+    out[complete..].copy_from_slice(&bytes[complete..]);
+    out
+}
+
+fn deflate(
+    bytes: &[u8],
+    level: i32,
+    bound: fn(&mut Compressor, usize) -> usize,
+    compress: fn(&mut Compressor, &[u8], &mut [u8]) -> std::result::Result<usize, CompressionError>,
+) -> Result<Vec<u8>> {
     let level = CompressionLvl::new(level)
-        .map_err(|_| Error::argument(format!("gzip has no compression level {level}")))?;
+        .map_err(|_| Error::argument(format!("deflate has no compression level {level}")))?;
     let mut encoder = Compressor::new(level);
-    let mut out = vec![0; encoder.gzip_compress_bound(bytes.len())];
-    let len = encoder.gzip_compress(bytes, &mut out);
-    out.truncate(len.map_err(|error| Error::unsupported("codec", format!("gzip: {error}")))?);
+    let mut out = vec![0; bound(&mut encoder, bytes.len())];
+    let len = compress(&mut encoder, bytes, &mut out);
+    out.truncate(len.map_err(|error| Error::unsupported("codec", format!("deflate: {error}")))?);
     out.shrink_to_fit();
     Ok(out)
 }
@@ -78,6 +108,7 @@ mod tests {
         let bytes: Vec<u8> = (0..100_000_u32).map(|k| (k % 251 + k / 999) as u8).collect();
         for (encoder, step) in [
             (Encoder::Gzip(5), Step::Gzip),
+            (Encoder::Zlib(4), Step::Zlib),
             (Encoder::Zstd(3), Step::Zstd),
             (Encoder::Zstd(19), Step::Zstd),
         ] {
@@ -90,5 +121,16 @@ mod tests {
             assert_eq!(out, bytes);
         }
         assert!(Encoder::Gzip(77).encode(&bytes).is_err());
+    }
+
+    #[test]
+    fn shuffled_bytes_are_restored_with_an_incomplete_last_element() {
+        let bytes: Vec<u8> = (0..4001_u32).map(|k| (k * k / 7) as u8).collect();
+        for element in [1, 2, 8, 5000] {
+            let pipeline = Pipeline::new(vec![Step::Shuffle(element)], "demo-001").unwrap();
+            let mut out = vec![0; bytes.len()];
+            pipeline.decode(&shuffle(element, &bytes), &mut out).unwrap();
+            assert_eq!(out, bytes);
+        }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `encode` | compression of new chunks: gzip, zstd |
+//! | `encode` | encoders of new chunks: gzip, zlib, zstd, byte shuffle |
 //! | `compression` | gzip, zlib, zstd, snappy, LZF, and the containers of LZ4 blocks |
 //! | `streams` | bzip2, XZ, and data of unknown length |
 //! | `szip` | the entropy coder of CCSDS 121.0-B |
@@ -41,7 +41,7 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 
 pub use checksum::{Checksum, crc32c};
-pub use encode::Encoder;
+pub use encode::{Encoder, shuffle};
 pub use numeric::Numeric;
 pub use packed::{Nbit, ScaleOffset};
 pub use szip::Szip;

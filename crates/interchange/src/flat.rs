@@ -19,8 +19,8 @@ use rayon::prelude::*;
 
 use spile_core::metadata::{Cast, Frames, Metadata, Storage};
 use spile_core::{
-    Array, ArrayDesc, Coord, DType, Dataset, Error, Extents, FrameCell, FrameTable, Layout, Node,
-    NodeId, Order, ROOT, Result, Shape, Tree,
+    Array, ArrayDesc, Coord, DType, Dataset, Error, Extents, FrameCell, FrameTable, Layout, Limits,
+    Node, NodeId, Order, ROOT, Result, Shape, Tree,
 };
 
 pub use losses::flat_losses;
@@ -107,6 +107,11 @@ impl Flat {
         let Builder { tree, stacks, metadata, .. } = builder;
         let (plain, opened) = (content.with_tree(tree), Mutex::default());
         Ok(Self { content: content.clone(), plain, stacks, opened, metadata })
+    }
+
+    /// The limits of the dataset.
+    pub fn limits(&self) -> &Limits {
+        self.content.limits()
     }
 
     /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).

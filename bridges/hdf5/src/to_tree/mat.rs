@@ -1,50 +1,50 @@
 //! MAT-files of version 7.3: variables in MATLAB's order of dimensions and with its types.
 
+use std::sync::Arc;
+
+use spile_core::Dataset;
+use spile_core::chunks::{Chunk, ChunkTable, Chunks};
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::format::{OpenOptions, Parsed};
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::report::Report;
+use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::NodeId;
+use spile_core::tree::{NodeId, Tree};
 use spile_core::wire::ByteOrder;
 
 /// Most dimensions of an empty array.
 const MOST_DIMENSIONS: u64 = 32;
 
-/// Opens a MAT-file. Dimensions are in MATLAB's order, logical variables are bool. Compressed variables with
-/// several dimensions keep the order of the file, which is a warning.
+/// Opens a MAT-file. Dimensions are in MATLAB's order, logical variables are bool.
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut parsed = super::open(source, options)?;
-    let mut report = Report::default();
     let arrays: Vec<NodeId> = parsed.tree.arrays().map(|(id, ..)| id).collect();
     for id in arrays {
         let node = parsed.tree.node(id);
         let Some(class) = node.attrs.get_str("MATLAB_class").map(str::to_string) else { continue };
         let is_empty = node.attrs.get_u64("MATLAB_empty").is_some_and(|empty| empty != 0);
-        let (path, Some(desc)) = (node.path.clone(), &node.array) else { continue };
+        let Some(desc) = &node.array else { continue };
         let mut new = desc.clone();
         new.meaning = None;
         if is_empty {
-            if let Some(lengths) = lengths(&parsed.source, desc)? {
+            if let Some(lengths) = lengths(&parsed, desc, &options.limits)? {
                 let dtype = dtype_of(&class).unwrap_or(DType::U8);
                 let layout = Layout::Inline([].into(), Order::C);
                 new = ArrayDesc::new(dtype, Shape::new(lengths), layout);
             }
         } else {
             let reversed: Vec<u64> = desc.shape.lengths().iter().rev().copied().collect();
-            if let Some(layout) = desc.layout.in_order(Order::F) {
+            if let Some(layout) = transposed(&desc.layout) {
                 new.layout = layout;
                 new.shape = Shape::new(reversed);
                 new.coords.reverse();
                 if desc.dims != ArrayDesc::default_dims(desc.dims.len()) {
                     new.dims.reverse();
                 }
-            } else {
-                let message = "the dimensions of this compressed variable are in the order of the \
-                               file, the reverse of MATLAB's";
-                report.warn("hdf5-040", message).in_object(format!("\"{path}\""));
             }
             if class == "logical" && new.dtype == DType::U8 {
                 new.dtype = DType::new(Kind::Bool, 1, ByteOrder::Little).unwrap_or(new.dtype);
@@ -52,20 +52,55 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         }
         parsed.tree.node_mut(id).array = Some(new);
     }
-    parsed.warnings.extend(report.findings);
     Ok(parsed)
 }
 
+/// The layout of the same elements with the dimensions in reverse; `None` for columns of a table.
+fn transposed(layout: &Layout) -> Option<Layout> {
+    let chunks = match layout {
+        Layout::Chunked { chunks, first: 0 } => chunks,
+        // The array it refers to is transposed, too.
+        Layout::Same(_) => return Some(layout.clone()),
+        _ => return layout.in_order(Order::F),
+    };
+    let reversed =
+        |shape: &Shape| Shape::new(shape.lengths().iter().rev().copied().collect::<Vec<_>>());
+    let last = chunks.axes.len().checked_sub(1)?;
+    let table = Arc::new(Transposed { table: chunks.table.clone(), grid: chunks.grid() });
+    let chunks = Chunks {
+        shape: reversed(&chunks.shape),
+        chunk: reversed(&chunks.chunk),
+        axes: chunks.axes.iter().map(|axis| last - axis).collect(),
+        table,
+        fill: chunks.fill.clone(),
+    };
+    Some(Layout::Chunked { chunks: Arc::new(chunks), first: 0 })
+}
+
+/// Chunks that are counted with the first dimension of their grid fastest.
+struct Transposed {
+    table: Arc<dyn ChunkTable>,
+    grid: Shape,
+}
+
+impl ChunkTable for Transposed {
+    fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
+        let (fast, slow) = (self.grid.strides(Order::F), self.grid.strides(Order::C));
+        let lengths = self.grid.lengths().iter().zip(fast.iter().zip(&slow));
+        let at =
+            lengths.map(|(count, (fast, slow))| number / (*fast).max(1) % (*count).max(1) * slow);
+        self.table.chunk(at.sum())
+    }
+}
+
 /// The lengths that an empty variable stores instead of elements.
-fn lengths(source: &Source, desc: &ArrayDesc) -> Result<Option<Vec<u64>>> {
-    let count = desc.shape.count().unwrap_or(0);
-    let Some((extents, _)) = desc.layout.plain() else { return Ok(None) };
+fn lengths(parsed: &Parsed, desc: &ArrayDesc, limits: &Limits) -> Result<Option<Vec<u64>>> {
     let is_list = desc.dtype.with_order(ByteOrder::Little) == DType::U64;
-    let [part] = extents.parts() else { return Ok(None) };
-    if !is_list || count > MOST_DIMENSIONS || part.len < 8 * count {
+    if !is_list || desc.shape.count().is_none_or(|count| count > MOST_DIMENSIONS) {
         return Ok(None);
     }
-    let bytes = source.read_vec(part.offset, 8 * count)?;
+    let dataset = Dataset::new(parsed.source.clone(), Tree::new(limits));
+    let bytes = dataset.open_array(desc)?.read_bytes(&Selection::all(), Axes::Order(Order::C))?;
     let (numbers, _) = bytes.as_chunks::<8>();
     let lengths: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     Ok(lengths.contains(&0).then_some(lengths))

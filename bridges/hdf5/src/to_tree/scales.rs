@@ -2,7 +2,9 @@
 //! coordinates of dimensions, from the attributes that store them.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use spile_core::chunks::Chunks;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Coord, Layout};
@@ -23,6 +25,9 @@ pub(crate) const DESCRIPTION: &str = "spile";
 
 /// The same attribute in messages.
 pub(super) const DESCRIPTION_NAME: &str = "attribute \"spile\" of the root group";
+
+/// Longest strings, in bytes, that are made of characters in chunks.
+const MAX_FILL: u64 = 1 << 16;
 
 /// Attributes of dimension scales and netCDF that are not shown.
 const HIDDEN: [&str; 2] = ["REFERENCE_LIST", "_nc3_strict"];
@@ -178,10 +183,31 @@ fn join_characters(array: &mut ArrayDesc) {
     }
     let Some((last, rest)) = array.shape.lengths().split_last() else { return };
     let Ok(size @ 1..) = u32::try_from(*last) else { return };
-    if matches!(array.layout, Layout::Plain { .. }) {
-        array.dtype = DType::text(size);
-        array.shape = Shape::new(rest);
-        array.dims.pop();
-        array.coords.pop();
-    }
+    let layout = match &array.layout {
+        Layout::Plain { .. } | Layout::Inline(..) => array.layout.clone(),
+        Layout::Fill(value) if *last <= MAX_FILL => {
+            Layout::Fill(value.repeat(size as usize).into())
+        }
+        Layout::Chunked { chunks, first: 0 } => {
+            // Strings must not be divided by chunks.
+            let Some((complete, outer)) = chunks.chunk.lengths().split_last() else { return };
+            if complete != last || *last > MAX_FILL {
+                return;
+            }
+            let chunks = Chunks {
+                shape: Shape::new(rest),
+                chunk: Shape::new(outer),
+                axes: (0..rest.len()).collect(),
+                table: chunks.table.clone(),
+                fill: chunks.fill.repeat(size as usize).into(),
+            };
+            Layout::Chunked { chunks: Arc::new(chunks), first: 0 }
+        }
+        _ => return,
+    };
+    array.dtype = DType::text(size);
+    array.shape = Shape::new(rest);
+    array.layout = layout;
+    array.dims.pop();
+    array.coords.pop();
 }
