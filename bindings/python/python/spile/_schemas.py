@@ -12,6 +12,7 @@ from ._tree import node
 from ._xarray import (
     Computed,
     Lazy,
+    array_attrs,
     attrs_of,
     frame_coordinates,
     lazy,
@@ -20,13 +21,14 @@ from ._xarray import (
     ragged,
     spaced,
 )
+from ._storable import unique
 from .errors import SpileError
 
 #: Types of SDF blocks with one value per point.
 POINTS = {"point_variable", "point_mesh", "point_derived"}
 
-#: Coordinates of the file, which cannot be names of dimensions.
-SCALARS = ("step", "time")
+#: Coordinates of the file, which cannot be names of dimensions, and their attributes.
+SCALARS = {"step": {}, "time": {"units": "s"}}
 
 #: Name of a constant with units, such as ``Total Field Energy in Simulation (J)``.
 _UNITS = re.compile(r"^(.*\S)\s*\(([^()]*)\)$")
@@ -80,12 +82,13 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, derived=False
     wanted.coordinates()
     wanted.other_coordinates(handle)
     if series:
-        frame_coordinates(builder, handle, "time")
+        frame_coordinates(builder, handle, "time", "s")
     else:
-        for name in SCALARS:
+        for name, attrs in SCALARS.items():
             value = group.attrs.get(name, handle.open.attrs(0).get(name))
             if value is not None:
-                builder.add(name, xr.Variable((), value), coord=True)
+                name = unique(name, builder.variables)
+                builder.add(name, xr.Variable((), value, attrs), coord=True)
 
 
 class _Wanted:
@@ -133,7 +136,7 @@ class _Wanted:
             ragged(self.builder, self.builder.name(array.path), array)
             return
         full = about.get("sdf_name", array.path)
-        attrs = {"full_name": full, "point_data": kind in POINTS, **about}
+        attrs = {"full_name": full, "point_data": kind in POINTS, **array_attrs(array)}
         if kind == "constant" and (found := _UNITS.match(full)):
             full, attrs["units"] = found[1], found[2]
         attrs["long_name"] = spaced(full)
@@ -207,7 +210,7 @@ class _Wanted:
         """Adds nodes and cell centres of all meshes, and positions of points."""
         for mesh in self.meshes.values():
             for label, axis in mesh.axes.items():
-                attrs = {**axis.attrs, "long_name": label, "full_name": mesh.path}
+                attrs = {**array_attrs(axis), "long_name": label, "full_name": mesh.path}
                 name = plain_name(f"{label}_{mesh.name}")
                 if mesh.points:
                     probe = mesh.name.rpartition("Probe_")[2]
@@ -338,7 +341,7 @@ def gsd(builder, group, **options):
             dims = ["frame"]
             dims += [builder.dim(f"{plain_name(path)}_{k}", n) for k, n in enumerate(shape[1:])]
             values = Computed(shape, array.dtype, _Logged(log, path, shape))
-            builder.add(path, lazy(dims, values, attrs_of(array)))
+            builder.add(builder.name(path), lazy(dims, values, attrs_of(array)))
     frame_coordinates(builder, handle)
 
 
