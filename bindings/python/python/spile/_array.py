@@ -327,7 +327,9 @@ class Array(Node):
         if not self.ragged:
             return read_only(np.asarray(self.read()))
         # A scalar of a frame is one row, as `offsets` counts it.
-        parts = [np.atleast_1d(part) for part in (self[k] for k in range(len(self))) if part is not None]
+        parts = [
+            np.atleast_1d(part) for part in (self[k] for k in range(len(self))) if part is not None
+        ]
         return read_only(np.concatenate(parts) if parts else np.empty(0, self.dtype))
 
     def to_dask(self, chunks: Any = "auto") -> dask.array.Array:

@@ -1,8 +1,9 @@
 """Conversion to a Zarr store by the workers of dask.distributed or by MPI ranks.
 
 One process writes the metadata, then all processes write chunk files, each a complete chunk, and one
-process publishes the store. Until then the files are in a folder ``.NAME.incomplete`` next to the output.
-Chunk files are written atomically, so a conversion that was killed continues with the missing ones.
+process publishes the store. Until then the files are in a folder ``.NAME.incomplete`` next to the
+output. Chunk files are written atomically, so a conversion that was killed continues with the missing
+ones.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ def by_ranks(file: Any, output: str, comm: Any, options: dict[str, Any]) -> dict
     rank, size = comm.Get_rank(), comm.Get_size()
     job = Job(file, output, options)
     here = _collective(comm, job.open)
-    tasks = _collective(comm, lambda: batches(here.prepare(job.request), parts=size) if rank == 0 else [])
+    tasks = _collective(
+        comm, lambda: batches(here.prepare(job.request), parts=size) if rank == 0 else []
+    )
     tasks = comm.bcast(tasks, root=0)
     _collective(comm, lambda: [here.write(task) for task in tasks[rank::size]])
     _collective(comm, lambda: here.finish() if rank == 0 else None)

@@ -1,27 +1,31 @@
 """Datasets of formats with a schema: SDF files as in sdf-xarray, GSD trajectories as in gsd.hoomd."""
 
 import functools
+import operator
 import re
 
 import numpy as np
 import xarray as xr
 
 from ._array import MOST_POINTS, evenly
+from ._create import LINKS
 from ._hoomd import Trajectory
+from ._storable import STRING, unique
 from ._tree import node
 from ._xarray import (
     Computed,
     Lazy,
     array_attrs,
     attrs_of,
+    dimensions_of,
     frame_coordinates,
     lazy,
     plain,
     plain_name,
     ragged,
     spaced,
+    variable,
 )
-from ._storable import unique
 from .errors import SpileError
 
 #: Types of SDF blocks with one value per point.
@@ -316,32 +320,74 @@ def gsd(builder, group, **options):
     try:
         trajectory = Trajectory(handle.open.hoomd())
     except SpileError:
+        trajectory = None
+    if trajectory is None or group._number:
         plain(builder, group, **options)
         return
     arrays = group.arrays()
     frames = len(trajectory)
+    shown = {"configuration/step", "configuration/box", "particles/N"}
     counts = _counts(arrays.get("particles/N"), frames)
     most = int(counts.max(initial=0))
-    first = trajectory[0].particles if frames else None
+    first = trajectory[0] if frames else None
+
+    def column(path, dims, lengths, default="f4"):
+        """Adds the values at `path` of all frames, padded to `lengths`."""
+        attribute = path.removeprefix("configuration/").replace("/", ".")
+        if attribute == "constraints.value":
+            attribute = "constraint_value"
+        read = operator.attrgetter(attribute)
+        dtype = read(first).dtype if first is not None else default
+        shape = (frames, *lengths)
+        values = Computed(shape, dtype, _Column(trajectory, read, shape, dtype))
+        builder.sizes.update(zip(("frame", *dims), shape))
+        name = path.removeprefix("particles/").removeprefix("configuration/")
+        builder.add(plain_name(name), lazy(("frame", *dims), values))
+        shown.add(path)
+
+    def number(name, counts):
+        """Adds the numbers of particles or links, if they change."""
+        shown.add(f"{name}/N")
+        if (counts != counts.max(initial=0)).any():
+            builder.add(name, xr.Variable(("frame",), counts, {"long_name": name}))
+
     for name, extra in _COLUMNS.items():
-        dtype = getattr(first, name).dtype if first is not None else "f4"
-        shape = (frames, most, *[_WIDTH[e] for e in extra])
-        column = Computed(shape, dtype, _Column(trajectory, name, shape, dtype))
-        builder.add(name, lazy(("frame", "particle", *extra), column))
-    if counts.size and (counts != most).any():
-        builder.add("particles", xr.Variable(("frame",), counts, {"long_name": "particles"}))
-    box = Computed((frames, 6), "f8", _Column(trajectory, "box", (frames, 6), "f8"))
-    builder.add("box", lazy(("frame", "box_part"), box))
-    parts = np.array(["Lx", "Ly", "Lz", "xy", "xz", "yz"])
+        column(f"particles/{name}", ("particle", *extra), (most, *[_WIDTH[e] for e in extra]))
+    number("particles", counts)
+    column("configuration/box", ("box_part",), (6,))
+    parts = np.array(["Lx", "Ly", "Lz", "xy", "xz", "yz"], STRING)
     builder.add("box_part", xr.Variable(("box_part",), parts), coord=True)
+    for name, width in LINKS.items():
+        counts = _counts(arrays.get(f"{name}/N"), frames)
+        if counts.any():
+            link = name.removesuffix("s")
+            most = int(counts.max())
+            column(f"{name}/group", (link, f"{link}_member"), (most, width))
+            column(f"{name}/{'value' if name == 'constraints' else 'typeid'}", (link,), (most,))
+            number(name, counts)
+    for name in ("particles", *LINKS):
+        path = f"{name}/types"
+        if path in arrays and (arrays[path]._lengths()[0][1:] < 0).all():
+            types = np.array(getattr(first, name).types, STRING)
+            builder.add(f"{name}_types", xr.Variable((f"{name.removesuffix('s')}_type",), types))
+            shown.add(path)
     log = _Log(trajectory)
     for path, array in arrays.items():
         if path.startswith("log/") and array._info.ragged is False:
-            shape = _log_shape(array, frames)
+            shape, dtype = _log_shape(array, frames), array.dtype
+            if dtype == "S1" and len(shape) == 2 and shape[1]:
+                shape, dtype = (frames,), np.dtype(f"S{shape[1]}")
             dims = ["frame"]
             dims += [builder.dim(f"{plain_name(path)}_{k}", n) for k, n in enumerate(shape[1:])]
-            values = Computed(shape, array.dtype, _Logged(log, path, shape))
+            values = Computed(shape, dtype, _Logged(log, path, shape, dtype))
             builder.add(builder.name(path), lazy(dims, values, attrs_of(array)))
+            shown.add(path)
+    dimensions, owned = dimensions_of(handle)
+    for path, array in arrays.items():
+        if path not in shown:
+            names = [dimensions[k][0] for k in owned[array._number]]
+            dims = [builder.dim(name, length) for name, length in zip(names, array._info.shape)]
+            variable(builder, builder.name(path), array, dims)
     frame_coordinates(builder, handle)
 
 
@@ -372,20 +418,16 @@ def _log_shape(array, frames):
 
 
 class _Column:
-    """A particle property over all frames."""
+    """Values of the schema over all frames; `read` returns those of one."""
 
-    def __init__(self, trajectory, name, shape, dtype):
+    def __init__(self, trajectory, read, shape, dtype):
         self.trajectory = trajectory
-        self.name = name
+        self.read = read
         self.shape = shape
         self.dtype = dtype
 
     def __call__(self, key):
-        return filled(key, self.shape, self.dtype, self.read)
-
-    def read(self, frame):
-        read = self.trajectory[frame]
-        return read.box if self.name == "box" else getattr(read.particles, self.name)
+        return filled(key, self.shape, self.dtype, lambda k: self.read(self.trajectory[k]))
 
 
 class _Log:
@@ -404,13 +446,14 @@ class _Log:
 class _Logged:
     """A logged quantity over all frames."""
 
-    def __init__(self, log, name, shape):
+    def __init__(self, log, name, shape, dtype):
         self.log = log
         self.name = name
         self.shape = shape
+        self.dtype = dtype
 
     def __call__(self, key):
-        return self.log[self.name].reshape(self.shape)[key]
+        return self.log[self.name].view(self.dtype).reshape(self.shape)[key]
 
 
 #: Datasets of formats with a schema.

@@ -216,6 +216,7 @@ class Frames:
         links: dict[str, tuple[list[str], np.ndarray, np.ndarray, int]],
         constraint_value: np.ndarray | None,
         log: dict[str, tuple[str, int, int, np.ndarray]],
+        state: dict[str, tuple[str, int, int, np.ndarray]],
     ) -> None: ...
     def flush(self) -> None: ...
     def close(self) -> None: ...
@@ -264,6 +265,7 @@ def convert(
     shards: list[tuple[str, int]],
     progress: _Progress,
 ) -> str: ...
+
 @final
 class Parallel:
     document: str

@@ -47,7 +47,7 @@ STRING = np.dtype("O", metadata={"element_type": str})
 def storable_name(name):
     """`name` with the characters and the length that names of NetCDF and Zarr may have."""
     name = _ILLEGAL.sub("_", unicodedata.normalize("NFC", name))
-    if not re.match(r"\w", name):
+    if not re.match(r"[\w\x80-\U0010ffff]", name):
         name = f"_{name}"
     return name.encode()[:LONGEST].decode(errors="ignore")
 
