@@ -407,11 +407,8 @@ class Array(Node):
         data, shape, fortran = found
         if not physical:
             dtype = np.dtype(self._info.numpy)
-            data = (
-                data.view(dtype.newbyteorder("=") if native else dtype)
-                if data.size
-                else np.empty(0, dtype)
-            )
+            dtype = dtype.newbyteorder("=") if native else dtype
+            data = data.view(dtype) if data.size else np.empty(0, dtype)
             if not data.size and 0 not in shape:
                 data = np.zeros(math.prod(shape), dtype)
         data = data.reshape(shape, order=_ORDER[fortran])

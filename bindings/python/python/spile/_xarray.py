@@ -28,7 +28,7 @@ OWN = {"scda", "sdf", "taf", "gsd", "iotk"}
 
 
 #: Attributes of missing values, which are NaN in datasets.
-APPLIED = ("_FillValue", "missing_value")
+MISSING = ("_FillValue", "missing_value")
 
 #: Limits of stored values, which are not those of scaled values.
 STORED_LIMITS = ("valid_min", "valid_max", "valid_range")
@@ -111,9 +111,14 @@ class Builder:
         several variables of one array."""
         if name + suffix in self.drop:
             return
+        attrs = variable.attrs
+        if self.decode_times and " since " in str(attrs.get("units", "")):
+            self.add_units_of_bounds(attrs)
+            variable = decoded(name, variable, decode_times=self.decode_times)
+        elif str(attrs.get("dtype")).startswith(("bool", "timedelta64")):
+            # Types of xarray that NetCDF does not have.
+            variable = decoded(name, variable, decode_timedelta=True)
         variable.attrs = storable_attrs(variable.attrs)
-        if self.decode_times and " since " in str(variable.attrs.get("units", "")):
-            variable = decoded(name, variable, self.decode_times)
         for part, made in storable_variables(name, variable, self.portable).items():
             full = name + suffix + part
             self.variables[full] = made
@@ -121,6 +126,15 @@ class Builder:
                 self.coords.add(full)
             if array is not None:
                 self.names.setdefault(array._number, []).append((full, suffix + part))
+
+    def add_units_of_bounds(self, attrs):
+        """Decodes the bounds of a variable of times, whose units are those of the variable."""
+        name = plain_name(str(attrs.get("bounds", "")))
+        bounds = self.variables.get(name)
+        if bounds is not None and "units" not in bounds.attrs:
+            units = {key: attrs[key] for key in ("units", "calendar") if key in attrs}
+            bounds.attrs.update(units)
+            self.variables[name] = decoded(name, bounds, decode_times=self.decode_times)
 
     def dataset(self, group):
         """The dataset. Only coordinates are passed to the constructor, which creates their indexes.
@@ -150,11 +164,16 @@ def spaced(path):
     return path.replace("/", " ").replace("_", " ").replace("-", " ")
 
 
-def decoded(name, variable, decode_times):
-    """A variable of times with its values as dates, if its units are valid."""
+def decoded(name, variable, decode_times=False, decode_timedelta=False):
+    """A variable of times, booleans or time differences decoded by xarray; the variable itself if its
+    units are not valid."""
     try:
         return xr.conventions.decode_cf_variable(
-            name, variable, mask_and_scale=False, decode_times=decode_times, decode_timedelta=False
+            name,
+            variable,
+            mask_and_scale=False,
+            decode_times=decode_times,
+            decode_timedelta=decode_timedelta,
         )
     except ValueError:
         return variable
@@ -199,7 +218,20 @@ def plain(builder, group, **_):
             array = node(handle, coord)
             label = name if array.frames is None else f"{name}_moving"
             variable(builder, label, array, [name], coord=True)
+    named_coordinates(builder, arrays)
     frame_coordinates(builder, handle)
+
+
+def named_coordinates(builder, arrays):
+    """Makes variables coordinates that the attribute ``coordinates`` of another array names (CF
+    conventions, section 5)."""
+    for array in arrays:
+        group = array.path.rpartition("/")[0]
+        for name in str(array.attrs.get("coordinates", "")).split():
+            places = (plain_name(f"{group}/{name}"), plain_name(name))
+            found = next((place for place in places if place in builder.variables), None)
+            if found is not None:
+                builder.coords.add(found)
 
 
 def variable(builder, name, array, dims, coord=False):
@@ -222,7 +254,7 @@ def attrs_of(array):
 
 def array_attrs(array):
     """Attributes of an array, without those that reading has applied."""
-    applied = set(APPLIED if array._mapped else ())
+    applied = {"coordinates", *(MISSING if array._mapped else ())}
     if array.scaling is not None:
         applied.update(STORED_LIMITS)
     return {name: value for name, value in array.attrs.items() if name not in applied}
