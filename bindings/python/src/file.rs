@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use spile::convert;
 use spile::dtype::{DType, Kind};
 use spile::error::Error;
-use spile::interchange::Dimensions;
+use spile::interchange::{Dimensions, Variables};
 use spile::layout::{ArrayDesc, Coord, Layout};
 use spile::limits::Limits;
 use spile::read::{Array, Axes};
@@ -128,13 +128,16 @@ impl File {
         PyTuple::new(py, [paths, parents, arrays])
     }
 
-    /// The dimensions shared by arrays as `(unique name, length, coordinate)`, and a dictionary from
-    /// array number to the indices of its dimensions in that list.
+    /// The dimensions shared by arrays as `(unique name, length, coordinate, attributes of a uniform
+    /// coordinate)`, and a dictionary from array number to the indices of its dimensions in that list.
     fn dimensions<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let tree = self.dataset.tree();
         let dimensions = Dimensions::of(tree);
-        let list = dimensions.list().iter();
-        let list = list.map(|d| Ok((d.name.as_str(), d.len, self.points(py, &d.coord)?)));
+        let variables = Variables::of(tree, &dimensions);
+        let list = dimensions.list().iter().enumerate().map(|(k, d)| {
+            let attrs = value::attrs(py, &variables.dimension_attributes(k))?;
+            Ok((d.name.as_str(), d.len, self.points(py, &d.coord)?, attrs))
+        });
         let list = PyList::new(py, list.collect::<Result<Vec<_>>>()?)?;
         let arrays = PyDict::new(py);
         for (number, id) in self.ids.iter().enumerate() {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._node import Handle, Node
+from ._node import Handle, Node, ReadOnlyDict, read_only
 from .errors import ArgumentError, LimitError
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Array(Node):
         """
         points: dict[str, Array | np.ndarray] = dict(self._positions())
         if points:
-            return points
+            return ReadOnlyDict(points)
         for name, coord, length in zip(self._info.dims, self._info.coords, self._info.shape):
             if isinstance(coord, tuple):
                 start, step = coord
@@ -211,16 +211,16 @@ class Array(Node):
                     hint = "use the attribute grid"
                     message = f"{self.path}: {length} coordinates along {name}"
                     raise LimitError(f"{message}\nhint: {hint}", hint=hint)
-                points[name] = evenly(start, step, length)
+                points[name] = read_only(evenly(start, step, length))
             elif coord is not None:
                 points[name] = Array(self._handle, coord, self._at)
-        return points
+        return ReadOnlyDict(points)
 
     @property
     def grid(self) -> dict[str, tuple[float, float]]:
         """``(start, step)`` of the dimensions with uniform coordinates, by dimension name."""
         found = zip(self._info.dims, self._info.coords)
-        return {name: coord for name, coord in found if isinstance(coord, tuple)}
+        return ReadOnlyDict((name, coord) for name, coord in found if isinstance(coord, tuple))
 
     @property
     def below(self) -> Group:
@@ -309,26 +309,28 @@ class Array(Node):
 
     @property
     def offsets(self) -> np.ndarray:
-        """Offsets of the elements of a ragged array in `values`, followed by the total length."""
+        """Offsets of the elements of a ragged array in `values`, followed by the total length. The
+        array is read-only."""
         if self._info.ragged:
-            return self._handle.open.offsets(self._number)
+            return read_only(self._handle.open.offsets(self._number))
         if self.frames is None:
             raise ArgumentError(f"{self.path} is not ragged")
         rows = np.maximum(self._lengths()[0], 0)
-        return np.concatenate([[0], np.cumsum(rows)]).astype("u8")
+        return read_only(np.concatenate([[0], np.cumsum(rows)]).astype("u8"))
 
     @property
     def values(self) -> np.ndarray:
-        """All values as a NumPy array; the elements of a ragged array are concatenated."""
+        """All values as a read-only NumPy array; the elements of a ragged array are concatenated.
+        Indexing, such as ``array[...]``, gives a copy that can be changed."""
         if self._info.ragged:
-            return self._part((), self._at, False)
+            return read_only(self._part((), self._at, False))
         if not self.ragged:
-            return self.read()
+            return read_only(np.asarray(self.read()))
         # A scalar of a frame is one row, as `offsets` counts it.
         parts = [
             np.atleast_1d(part) for part in (self[k] for k in range(len(self))) if part is not None
         ]
-        return np.concatenate(parts) if parts else np.empty(0, self.dtype)
+        return read_only(np.concatenate(parts) if parts else np.empty(0, self.dtype))
 
     def to_dask(self, chunks: Any = "auto") -> dask.array.Array:
         """A lazy dask array; `chunks` as in `dask.array.from_array`."""
@@ -405,11 +407,8 @@ class Array(Node):
         data, shape, fortran = found
         if not physical:
             dtype = np.dtype(self._info.numpy)
-            data = (
-                data.view(dtype.newbyteorder("=") if native else dtype)
-                if data.size
-                else np.empty(0, dtype)
-            )
+            dtype = dtype.newbyteorder("=") if native else dtype
+            data = data.view(dtype) if data.size else np.empty(0, dtype)
             if not data.size and 0 not in shape:
                 data = np.zeros(math.prod(shape), dtype)
         data = data.reshape(shape, order=_ORDER[fortran])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -112,6 +113,8 @@ def _writer(path: str, format: str | None, overwrite: bool, options: dict[str, A
 def block(array: Any) -> tuple[str, list[int], np.ndarray]:
     """NumPy type, shape and bytes of an array, little-endian in C order."""
     array = np.asarray(array)
+    if array.dtype.kind in "OT" and all(isinstance(item, str) for item in array.flat):
+        array = array.astype("U")
     if array.dtype.kind == "U":
         array = np.char.encode(array, "utf-8")
     if array.dtype.hasobject or array.dtype.kind in "mM":
@@ -129,13 +132,14 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes as built-in Python objects, without `None` and dictionaries."""
+    """Attributes as built-in Python objects; dictionaries are JSON text, `None` is not written."""
     plain = {str(name): _plain(value) for name, value in attrs.items()}
-    return {
-        name: value
-        for name, value in plain.items()
-        if value is not None and not isinstance(value, dict)
-    }
+    for name, value in plain.items():
+        if isinstance(value, dict):
+            plain[name] = json.dumps(value, default=str)
+        elif value is None:
+            warnings.warn(f"attribute {name!r} is None and is not written", stacklevel=2)
+    return {name: value for name, value in plain.items() if value is not None}
 
 
 class _Nodes:
@@ -155,7 +159,7 @@ class _Nodes:
 
     def group(self, path: str, content: Any) -> None:
         if hasattr(content, "data_vars") and hasattr(content, "coords"):
-            content = {n: (v.dims, v.values, v.attrs) for n, v in content.variables.items()}
+            content = dict(content.variables)
         if not isinstance(content, Mapping):
             raise TypeError(f"expected a mapping of arrays, found {type(content).__name__}")
         if path:
@@ -173,6 +177,10 @@ class _Nodes:
             dims = (part[0],) if isinstance(part[0], str) else tuple(part[0])
             self.array(path, part[1], dims, part[2] if len(part) == 3 else {})
         elif hasattr(part, "dims") and hasattr(part, "values"):
+            if part.dtype.kind in "mM":
+                from xarray.conventions import encode_cf_variable
+
+                part = encode_cf_variable(getattr(part, "variable", part))
             self.array(path, part.values, part.dims, part.attrs)
         else:
             self.array(path, part, (), {})
@@ -283,7 +291,8 @@ class SectionWriter:
             self._inner.abandon()
 
 
-_WIDTHS = {"bonds": 2, "angles": 3, "dihedrals": 4, "impropers": 4, "pairs": 2, "constraints": 2}
+#: Links between particles, and the number of particles of each.
+LINKS = {"bonds": 2, "angles": 3, "dihedrals": 4, "impropers": 4, "pairs": 2, "constraints": 2}
 _REALS = {
     "mass": 1,
     "charge": 1,
@@ -295,6 +304,38 @@ _REALS = {
     "angmom": 4,
 }
 _SIGNED = {"body": 1, "image": 3}
+
+
+_CONFIGURATION = {"step", "dimensions", "box"}
+_LINKS = {"N", "types", "typeid", "group"}
+
+#: Keys of the parts of a frame; those of logs and states are free.
+_KEYS = {
+    "frame": {
+        *_CONFIGURATION,
+        *LINKS,
+        "configuration",
+        "particles",
+        "constraint_value",
+        "log",
+        "state",
+    },
+    "configuration": _CONFIGURATION,
+    "particles": {*_REALS, *_SIGNED, "N", "types", "typeid", "type_shapes"},
+    **{name: _LINKS | ({"value"} if name == "constraints" else set()) for name in LINKS},
+}
+
+
+def _check_keys(part: str, given: Any) -> None:
+    """Raises an error for keys outside the schema. Objects such as frames of ``gsd.hoomd`` may have
+    other attributes."""
+    known = _KEYS.get(part)
+    if known is None or not isinstance(given, Mapping):
+        return
+    for key, value in given.items():
+        if key not in known:
+            raise ArgumentError(f"{part}: {key!r} is not part of the HOOMD schema")
+        _check_keys(key, value)
 
 
 def _get(thing: Any, name: str) -> Any:
@@ -347,7 +388,8 @@ class FrameWriter:
         )
 
     def append(self, frame: Any) -> None:
-        """Appends a frame."""
+        """Appends a frame. Raises `ArgumentError` for keys of dictionaries outside the schema."""
+        _check_keys("frame", frame)
         about = _get(frame, "configuration") or frame
         particles = _get(frame, "particles")
         reals = {n: _get(particles, n) for n in _REALS}
@@ -361,7 +403,7 @@ class FrameWriter:
         if shapes is not None:
             shapes = [s if isinstance(s, str) else json.dumps(s) for s in shapes]
         links: dict[str, Any] = {}
-        for name, width in _WIDTHS.items():
+        for name, width in LINKS.items():
             part = _get(frame, name)
             group = _get(part, "group")
             if group is not None and len(group):
@@ -391,6 +433,7 @@ class FrameWriter:
             links,
             None if lengths is None else _flat(lengths, "f8"),
             {name: _chunk(values) for name, values in (_get(frame, "log") or {}).items()},
+            {name: _chunk(values) for name, values in (_get(frame, "state") or {}).items()},
         )
 
     def extend(self, frames: Iterable[Any]) -> None:

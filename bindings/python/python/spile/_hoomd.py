@@ -13,7 +13,39 @@ if TYPE_CHECKING:
 
     from . import _spile
 
-__all__ = ["Trajectory"]
+__all__ = ["Frame", "Trajectory"]
+
+
+class Frame:
+    """A frame in the HOOMD schema, or its particles, bonds, ... Values are read at the first access;
+    they can be changed and replaced, and `FrameWriter.append` writes the changed values. The file does
+    not change. Names outside the schema raise `AttributeError`.
+
+    >>> frame = spile.open(spile.sample("gsd")).hoomd[0]
+    >>> frame.particles.position[:, 2] = 0
+    >>> frame.particles.position[:, 2].max()
+    np.float32(0.0)
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self.__dict__["_inner"] = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "configuration":
+            return self
+        value = getattr(self.__dict__["_inner"], name)
+        if hasattr(value, "N"):
+            value = Frame(value)
+        self.__dict__[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(self.__dict__["_inner"], name):
+            raise AttributeError(f"the HOOMD schema has no {name!r} here")
+        self.__dict__[name] = value
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self.__dict__["_inner"]) if not name.startswith("_")]
 
 
 class Trajectory(Sequence[Any]):
@@ -37,11 +69,11 @@ class Trajectory(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._inner.read(k) for k in range(*index.indices(self._length))]
+            return [Frame(self._inner.read(k)) for k in range(*index.indices(self._length))]
         frame = index + self._length if index < 0 else index
         if not 0 <= frame < self._length:
             raise IndexError(f"frame {index} is out of bounds for {self._length} frames")
-        return self._inner.read(frame)
+        return Frame(self._inner.read(frame))
 
     def log(self) -> dict[str, np.ndarray]:
         """Steps and logged quantities of all frames by name, as in ``gsd.hoomd.read_log``. Missing

@@ -10,6 +10,25 @@ if TYPE_CHECKING:
     from . import _spile
 
 
+class ReadOnlyDict(dict[str, Any]):
+    """A dictionary that cannot be changed: it is a copy of what the file contains."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("files are read-only; change a copy: dict(...)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
+    update = setdefault = pop = popitem = clear = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReadOnlyDict, (dict(self),)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """`array`, made read-only, because changes of a copy would be lost."""
+    array.flags.writeable = False
+    return array
+
+
 class Handle:
     """An open file and its tree, shared by all its groups and arrays. `how` is the function that
     opens the file again, with its arguments, for pickling."""
@@ -48,7 +67,8 @@ class Handle:
         numbers = (
             np.array([max(step, 0) for step in whole], "u8") if wide else np.array(whole, "i8")
         )
-        return numbers, np.array([np.nan if time is None else time for time in times], "f8")
+        moments = np.array([np.nan if time is None else time for time in times], "f8")
+        return read_only(numbers), read_only(moments)
 
 
 class Node:
@@ -77,5 +97,5 @@ class Node:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes, as a new dictionary."""
-        return self._handle.open.attrs(self._number)
+        """Attributes, as a read-only dictionary."""
+        return ReadOnlyDict(self._handle.open.attrs(self._number))

@@ -1,32 +1,38 @@
 """Datasets of formats with a schema: SDF files as in sdf-xarray, GSD trajectories as in gsd.hoomd."""
 
 import functools
+import operator
 import re
 
 import numpy as np
 import xarray as xr
 
 from ._array import MOST_POINTS, evenly
+from ._create import LINKS
 from ._hoomd import Trajectory
+from ._storable import STRING, unique
 from ._tree import node
 from ._xarray import (
     Computed,
     Lazy,
+    array_attrs,
     attrs_of,
+    dimensions_of,
     frame_coordinates,
     lazy,
     plain,
     plain_name,
     ragged,
     spaced,
+    variable,
 )
 from .errors import SpileError
 
 #: Types of SDF blocks with one value per point.
 POINTS = {"point_variable", "point_mesh", "point_derived"}
 
-#: Coordinates of the file, which cannot be names of dimensions.
-SCALARS = ("step", "time")
+#: Coordinates of the file, which cannot be names of dimensions, and their attributes.
+SCALARS = {"step": {}, "time": {"units": "s"}}
 
 #: Name of a constant with units, such as ``Total Field Energy in Simulation (J)``.
 _UNITS = re.compile(r"^(.*\S)\s*\(([^()]*)\)$")
@@ -80,12 +86,13 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, derived=False
     wanted.coordinates()
     wanted.other_coordinates(handle)
     if series:
-        frame_coordinates(builder, handle, "time")
+        frame_coordinates(builder, handle, "time", "s")
     else:
-        for name in SCALARS:
+        for name, attrs in SCALARS.items():
             value = group.attrs.get(name, handle.open.attrs(0).get(name))
             if value is not None:
-                builder.add(name, xr.Variable((), value), coord=True)
+                name = unique(name, builder.variables)
+                builder.add(name, xr.Variable((), value, attrs), coord=True)
 
 
 class _Wanted:
@@ -133,7 +140,7 @@ class _Wanted:
             ragged(self.builder, self.builder.name(array.path), array)
             return
         full = about.get("sdf_name", array.path)
-        attrs = {"full_name": full, "point_data": kind in POINTS, **about}
+        attrs = {"full_name": full, "point_data": kind in POINTS, **array_attrs(array)}
         if kind == "constant" and (found := _UNITS.match(full)):
             full, attrs["units"] = found[1], found[2]
         attrs["long_name"] = spaced(full)
@@ -207,7 +214,7 @@ class _Wanted:
         """Adds nodes and cell centres of all meshes, and positions of points."""
         for mesh in self.meshes.values():
             for label, axis in mesh.axes.items():
-                attrs = {**axis.attrs, "long_name": label, "full_name": mesh.path}
+                attrs = {**array_attrs(axis), "long_name": label, "full_name": mesh.path}
                 name = plain_name(f"{label}_{mesh.name}")
                 if mesh.points:
                     probe = mesh.name.rpartition("Probe_")[2]
@@ -313,32 +320,74 @@ def gsd(builder, group, **options):
     try:
         trajectory = Trajectory(handle.open.hoomd())
     except SpileError:
+        trajectory = None
+    if trajectory is None or group._number:
         plain(builder, group, **options)
         return
     arrays = group.arrays()
     frames = len(trajectory)
+    shown = {"configuration/step", "configuration/box", "particles/N"}
     counts = _counts(arrays.get("particles/N"), frames)
     most = int(counts.max(initial=0))
-    first = trajectory[0].particles if frames else None
+    first = trajectory[0] if frames else None
+
+    def column(path, dims, lengths, default="f4"):
+        """Adds the values at `path` of all frames, padded to `lengths`."""
+        attribute = path.removeprefix("configuration/").replace("/", ".")
+        if attribute == "constraints.value":
+            attribute = "constraint_value"
+        read = operator.attrgetter(attribute)
+        dtype = read(first).dtype if first is not None else default
+        shape = (frames, *lengths)
+        values = Computed(shape, dtype, _Column(trajectory, read, shape, dtype))
+        builder.sizes.update(zip(("frame", *dims), shape))
+        name = path.removeprefix("particles/").removeprefix("configuration/")
+        builder.add(plain_name(name), lazy(("frame", *dims), values))
+        shown.add(path)
+
+    def number(name, counts):
+        """Adds the numbers of particles or links, if they change."""
+        shown.add(f"{name}/N")
+        if (counts != counts.max(initial=0)).any():
+            builder.add(name, xr.Variable(("frame",), counts, {"long_name": name}))
+
     for name, extra in _COLUMNS.items():
-        dtype = getattr(first, name).dtype if first is not None else "f4"
-        shape = (frames, most, *[_WIDTH[e] for e in extra])
-        column = Computed(shape, dtype, _Column(trajectory, name, shape, dtype))
-        builder.add(name, lazy(("frame", "particle", *extra), column))
-    if counts.size and (counts != most).any():
-        builder.add("particles", xr.Variable(("frame",), counts, {"long_name": "particles"}))
-    box = Computed((frames, 6), "f8", _Column(trajectory, "box", (frames, 6), "f8"))
-    builder.add("box", lazy(("frame", "box_part"), box))
-    parts = np.array(["Lx", "Ly", "Lz", "xy", "xz", "yz"])
+        column(f"particles/{name}", ("particle", *extra), (most, *[_WIDTH[e] for e in extra]))
+    number("particles", counts)
+    column("configuration/box", ("box_part",), (6,))
+    parts = np.array(["Lx", "Ly", "Lz", "xy", "xz", "yz"], STRING)
     builder.add("box_part", xr.Variable(("box_part",), parts), coord=True)
+    for name, width in LINKS.items():
+        counts = _counts(arrays.get(f"{name}/N"), frames)
+        if counts.any():
+            link = name.removesuffix("s")
+            most = int(counts.max())
+            column(f"{name}/group", (link, f"{link}_member"), (most, width))
+            column(f"{name}/{'value' if name == 'constraints' else 'typeid'}", (link,), (most,))
+            number(name, counts)
+    for name in ("particles", *LINKS):
+        path = f"{name}/types"
+        if path in arrays and (arrays[path]._lengths()[0][1:] < 0).all():
+            types = np.array(getattr(first, name).types, STRING)
+            builder.add(f"{name}_types", xr.Variable((f"{name.removesuffix('s')}_type",), types))
+            shown.add(path)
     log = _Log(trajectory)
     for path, array in arrays.items():
         if path.startswith("log/") and array._info.ragged is False:
-            shape = _log_shape(array, frames)
+            shape, dtype = _log_shape(array, frames), array.dtype
+            if dtype == "S1" and len(shape) == 2 and shape[1]:
+                shape, dtype = (frames,), np.dtype(f"S{shape[1]}")
             dims = ["frame"]
             dims += [builder.dim(f"{plain_name(path)}_{k}", n) for k, n in enumerate(shape[1:])]
-            values = Computed(shape, array.dtype, _Logged(log, path, shape))
-            builder.add(path, lazy(dims, values, attrs_of(array)))
+            values = Computed(shape, dtype, _Logged(log, path, shape, dtype))
+            builder.add(builder.name(path), lazy(dims, values, attrs_of(array)))
+            shown.add(path)
+    dimensions, owned = dimensions_of(handle)
+    for path, array in arrays.items():
+        if path not in shown:
+            names = [dimensions[k][0] for k in owned[array._number]]
+            dims = [builder.dim(name, length) for name, length in zip(names, array._info.shape)]
+            variable(builder, builder.name(path), array, dims)
     frame_coordinates(builder, handle)
 
 
@@ -369,20 +418,16 @@ def _log_shape(array, frames):
 
 
 class _Column:
-    """A particle property over all frames."""
+    """Values of the schema over all frames; `read` returns those of one."""
 
-    def __init__(self, trajectory, name, shape, dtype):
+    def __init__(self, trajectory, read, shape, dtype):
         self.trajectory = trajectory
-        self.name = name
+        self.read = read
         self.shape = shape
         self.dtype = dtype
 
     def __call__(self, key):
-        return filled(key, self.shape, self.dtype, self.read)
-
-    def read(self, frame):
-        read = self.trajectory[frame]
-        return read.box if self.name == "box" else getattr(read.particles, self.name)
+        return filled(key, self.shape, self.dtype, lambda k: self.read(self.trajectory[k]))
 
 
 class _Log:
@@ -401,13 +446,14 @@ class _Log:
 class _Logged:
     """A logged quantity over all frames."""
 
-    def __init__(self, log, name, shape):
+    def __init__(self, log, name, shape, dtype):
         self.log = log
         self.name = name
         self.shape = shape
+        self.dtype = dtype
 
     def __call__(self, key):
-        return self.log[self.name].reshape(self.shape)[key]
+        return self.log[self.name].view(self.dtype).reshape(self.shape)[key]
 
 
 #: Datasets of formats with a schema.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._array import Array
-from ._node import Handle, Node
+from ._node import Handle, Node, ReadOnlyDict
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class File(Group):
     @property
     def summary(self) -> dict[str, Any]:
         """Key facts about the file; the keys depend on the format."""
-        return self._handle.open.summary()
+        return ReadOnlyDict(self._handle.open.summary())
 
     @property
     def findings(self) -> list[str]:

@@ -17,6 +17,7 @@ from xarray.core import indexing
 from ._array import MOST_POINTS, evenly
 from ._open import open
 from ._spile import probe
+from ._storable import storable_attrs, storable_name, storable_variables, unique
 from ._tree import File, Group, node
 from .errors import SpileError
 
@@ -24,6 +25,13 @@ __all__ = ["SpileBackend", "dataset"]
 
 #: Formats without another xarray engine. Other formats need ``engine="spile"``.
 OWN = {"scda", "sdf", "taf", "gsd", "iotk"}
+
+
+#: Attributes of missing values, which are NaN in datasets.
+MISSING = ("_FillValue", "missing_value")
+
+#: Limits of stored values, which are not those of scaled values.
+STORED_LIMITS = ("valid_min", "valid_max", "valid_range")
 
 
 class Lazy(BackendArray):
@@ -71,22 +79,22 @@ def _whole(rank):
 class Builder:
     """Collects the variables of a dataset under unique names."""
 
-    def __init__(self, drop=()):
+    def __init__(self, drop=(), portable=False, decode_times=True):
         self.drop = {drop} if isinstance(drop, str) else set(drop or ())
+        self.portable = portable
+        self.decode_times = decode_times
         self.variables = {}
         self.coords = set()
         self.sizes = {}
-        #: Names of the variables of each array, by node number. Ragged arrays have two.
+        #: Names of dimensions, which other variables must not have.
+        self.reserved = set()
+        #: Names of the variables of each array without and with its suffix, by node number. Ragged
+        #: arrays have two.
         self.names = {}
 
     def name(self, path):
         """A unique variable name for `path`."""
-        name = plain_name(path)
-        free, count = name, 1
-        while free in self.variables:
-            count += 1
-            free = f"{name}_{count}"
-        return free
+        return unique(plain_name(path), self.variables, self.reserved)
 
     def dim(self, name, length, other=None):
         """The dimension `name`; if that has another length, `other` or a name derived from `name`."""
@@ -98,15 +106,35 @@ class Builder:
             count += 1
         return f"{name}_{length}_{count}"
 
-    def add(self, name, variable, coord=False, array=None):
-        """Adds a variable; `array` is the array of the file that it represents."""
-        if name in self.drop:
+    def add(self, name, variable, coord=False, array=None, suffix=""):
+        """Adds a variable; `array` is the array of the file that it represents, `suffix` distinguishes
+        several variables of one array."""
+        if name + suffix in self.drop:
             return
-        self.variables[name] = variable
-        if coord:
-            self.coords.add(name)
-        if array is not None:
-            self.names.setdefault(array._number, []).append(name)
+        attrs = variable.attrs
+        if self.decode_times and " since " in str(attrs.get("units", "")):
+            self.add_units_of_bounds(attrs)
+            variable = decoded(name, variable, decode_times=self.decode_times)
+        elif str(attrs.get("dtype")).startswith(("bool", "timedelta64")):
+            # Types of xarray that NetCDF does not have.
+            variable = decoded(name, variable, decode_timedelta=True)
+        variable.attrs = storable_attrs(variable.attrs)
+        for part, made in storable_variables(name, variable, self.portable).items():
+            full = name + suffix + part
+            self.variables[full] = made
+            if coord or made.dims == (full,):
+                self.coords.add(full)
+            if array is not None:
+                self.names.setdefault(array._number, []).append((full, suffix + part))
+
+    def add_units_of_bounds(self, attrs):
+        """Decodes the bounds of a variable of times, whose units are those of the variable."""
+        name = plain_name(str(attrs.get("bounds", "")))
+        bounds = self.variables.get(name)
+        if bounds is not None and "units" not in bounds.attrs:
+            units = {key: attrs[key] for key in ("units", "calendar") if key in attrs}
+            bounds.attrs.update(units)
+            self.variables[name] = decoded(name, bounds, decode_times=self.decode_times)
 
     def dataset(self, group):
         """The dataset. Only coordinates are passed to the constructor, which creates their indexes.
@@ -116,6 +144,7 @@ class Builder:
         data = {n: v for n, v in self.variables.items() if n not in self.coords}
         file = group._handle.open
         attrs = {"filename": group._handle.name, **file.summary(), **group.attrs}
+        attrs = storable_attrs(attrs)
         made = xr.Dataset(coords=coords, attrs=attrs)
         try:
             return made._replace(
@@ -127,12 +156,27 @@ class Builder:
 
 def plain_name(path):
     """`path` as a variable name without slashes, spaces and hyphens."""
-    return path.replace("/", "_").replace(" ", "_").replace("-", "_")
+    return storable_name(path.replace("/", "_").replace(" ", "_").replace("-", "_"))
 
 
 def spaced(path):
     """`path` as a descriptive name."""
     return path.replace("/", " ").replace("_", " ").replace("-", " ")
+
+
+def decoded(name, variable, decode_times=False, decode_timedelta=False):
+    """A variable of times, booleans or time differences decoded by xarray; the variable itself if its
+    units are not valid."""
+    try:
+        return xr.conventions.decode_cf_variable(
+            name,
+            variable,
+            mask_and_scale=False,
+            decode_times=decode_times,
+            decode_timedelta=decode_timedelta,
+        )
+    except ValueError:
+        return variable
 
 
 def sizes(variables, known):
@@ -145,25 +189,49 @@ def sizes(variables, known):
     return found
 
 
+def dimensions_of(handle):
+    """The dimensions of a file, as of `_spile.File.dimensions`, with storable names."""
+    dimensions, owned = handle.open.dimensions()
+    names = {}
+    for number, (name, *_) in enumerate(dimensions):
+        names[unique(storable_name(name), names)] = number
+    return [(name, *dimensions[number][1:]) for name, number in names.items()], owned
+
+
 def plain(builder, group, **_):
     """Any file. Dimensions have the same unique names as in Zarr and NetCDF files written by spile."""
     handle = group._handle
-    dimensions, owned = handle.open.dimensions()
-    used = {}
-    for array in group.arrays().values():
+    dimensions, owned = dimensions_of(handle)
+    arrays = group.arrays().values()
+    used = dict.fromkeys(place for array in arrays for place in owned[array._number])
+    builder.reserved.update(dimensions[k][0] for k in used)
+    for array in arrays:
         places = owned[array._number]
-        used.update(dict.fromkeys(places))
         # Coordinate arrays are added below, under the name of their dimension.
         if not (len(places) == 1 and dimensions[places[0]][2] == array._number):
             variable(builder, builder.name(array.path), array, [dimensions[k][0] for k in places])
-    for name, length, coord in (dimensions[k] for k in used):
+    for name, length, coord, attrs in (dimensions[k] for k in used):
         if isinstance(coord, tuple) and length <= MOST_POINTS:
-            builder.add(name, xr.Variable((name,), evenly(*coord, length)), coord=True)
+            points = xr.Variable((name,), evenly(*coord, length), attrs)
+            builder.add(name, points, coord=True)
         elif isinstance(coord, int):
             array = node(handle, coord)
             label = name if array.frames is None else f"{name}_moving"
             variable(builder, label, array, [name], coord=True)
+    named_coordinates(builder, arrays)
     frame_coordinates(builder, handle)
+
+
+def named_coordinates(builder, arrays):
+    """Makes variables coordinates that the attribute ``coordinates`` of another array names (CF
+    conventions, section 5)."""
+    for array in arrays:
+        group = array.path.rpartition("/")[0]
+        for name in str(array.attrs.get("coordinates", "")).split():
+            places = (plain_name(f"{group}/{name}"), plain_name(name))
+            found = next((place for place in places if place in builder.variables), None)
+            if found is not None:
+                builder.coords.add(found)
 
 
 def variable(builder, name, array, dims, coord=False):
@@ -179,9 +247,17 @@ def variable(builder, name, array, dims, coord=False):
 
 def attrs_of(array):
     """Attributes of an array, with a long name."""
-    attrs = array.attrs
+    attrs = array_attrs(array)
     attrs.setdefault("long_name", spaced(array.path))
     return attrs
+
+
+def array_attrs(array):
+    """Attributes of an array, without those that reading has applied."""
+    applied = {"coordinates", *(MISSING if array._mapped else ())}
+    if array.scaling is not None:
+        applied.update(STORED_LIMITS)
+    return {name: value for name, value in array.attrs.items() if name not in applied}
 
 
 def ragged(builder, name, array):
@@ -191,7 +267,8 @@ def ragged(builder, name, array):
     rows = Computed((int(offsets[-1]),), "u1", lambda key: array._part(key, None, True))
     builder.add(name, lazy((f"{end}_byte",), rows, attrs_of(array)), array=array)
     about = {"sample_dimension": f"{end}_byte"}
-    builder.add(f"{name}_offsets", xr.Variable((f"{end}_offset",), offsets, about), array=array)
+    offsets = xr.Variable((f"{end}_offset",), offsets, about)
+    builder.add(name, offsets, array=array, suffix="_offsets")
 
 
 def by_frame(builder, name, array, dims):
@@ -202,7 +279,7 @@ def by_frame(builder, name, array, dims):
     joined = Joined(array, int(rows.sum()))
     builder.add(name, lazy((row, *dims[1:]), joined, attrs_of(array)), array=array)
     count = xr.Variable(("frame",), rows, {"sample_dimension": row})
-    builder.add(f"{name}_rows", count, array=array)
+    builder.add(name, count, array=array, suffix="_rows")
 
 
 class Joined(Lazy):
@@ -226,15 +303,18 @@ class Joined(Lazy):
         return whole[(wanted - int(starts[begin]), *rest)]
 
 
-def frame_coordinates(builder, handle, dim="frame"):
-    """Adds steps and times of the frames as coordinates."""
+def frame_coordinates(builder, handle, dim="frame", units=None):
+    """Adds steps and times of the frames as coordinates; `units` are those of the times."""
     if handle.open.frames is None:
         return
     steps, times = handle.steps_and_times()
     if (steps >= 0).any():
-        builder.add("step", xr.Variable((dim,), steps), coord=True)
+        name = unique("step", builder.variables)
+        builder.add(name, xr.Variable((dim,), steps), coord=True)
     if not np.isnan(times).all():
-        builder.add("time", xr.Variable((dim,), times, {"units": "s"}), coord=True)
+        name = unique("time", builder.variables)
+        attrs = {} if units is None else {"units": units}
+        builder.add(name, xr.Variable((dim,), times, attrs), coord=True)
 
 
 def dataset(
@@ -243,12 +323,14 @@ def dataset(
     drop_variables=None,
     keep_particles=False,
     probe_names=None,
+    portable=False,
+    decode_times=True,
     chunks=None,
 ):
     """A group as a lazy `xarray.Dataset`."""
     from . import _schemas
 
-    builder = Builder(drop_variables)
+    builder = Builder(drop_variables, portable, decode_times)
     build = _schemas.VIEWS.get(group._handle.open.format, plain)
     build(builder, group, keep_particles=keep_particles, probe_names=probe_names)
     made = builder.dataset(group)
@@ -266,6 +348,8 @@ class SpileBackend(BackendEntrypoint):
         "drop_variables",
         "keep_particles",
         "probe_names",
+        "portable",
+        "decode_times",
         "derived",
         "group",
         "mmap",
@@ -290,6 +374,8 @@ class SpileBackend(BackendEntrypoint):
         drop_variables=None,
         keep_particles=False,
         probe_names=None,
+        portable=False,
+        decode_times=True,
         derived=False,
         group=None,
         mmap=False,
@@ -301,20 +387,30 @@ class SpileBackend(BackendEntrypoint):
             drop_variables=drop_variables,
             keep_particles=keep_particles,
             probe_names=probe_names,
+            portable=portable,
+            decode_times=decode_times,
         )
         made.set_close(file.close)
         return made
 
     def open_groups_as_dict(
-        self, filename_or_obj, *, drop_variables=None, derived=False, mmap=False, **_
+        self,
+        filename_or_obj,
+        *,
+        drop_variables=None,
+        portable=False,
+        decode_times=True,
+        derived=False,
+        mmap=False,
     ):
-        return groups(_file(filename_or_obj, derived, mmap), drop_variables)
+        file = _file(filename_or_obj, derived, mmap)
+        return groups(file, drop_variables, portable, decode_times)
 
     def open_datatree(self, filename_or_obj, **options):
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
-def groups(file, drop=()):
+def groups(file, drop=(), portable=False, decode_times=True):
     """The datasets of all groups of a file, by path.
 
     A variable has the dimensions and coordinates that it has in the dataset of the whole file. Arrays
@@ -323,9 +419,9 @@ def groups(file, drop=()):
     from . import _schemas
 
     handle = file._handle
-    builder = Builder()
+    builder = Builder((), portable, decode_times)
     _schemas.TREE_VIEWS.get(handle.open.format, plain)(builder, file, keep_particles=True)
-    dimensions, owned = handle.open.dimensions()
+    dimensions, owned = dimensions_of(handle)
     coords = {name: builder.variables[name] for name in builder.variables if name in builder.coords}
     matching = {}
 
@@ -334,36 +430,38 @@ def groups(file, drop=()):
             matching[dims] = {n: c for n, c in coords.items() if set(c.dims) <= set(dims)}
         return matching[dims]
 
-    def add(local, array):
+    def add(local, name, array):
         if array._number not in builder.names:
-            lengths = zip([dimensions[k] for k in owned[array._number]], array._info.shape)
-            dims = [builder.dim(name, length) for (name, _, _), length in lengths]
+            lengths = zip([dimensions[k][0] for k in owned[array._number]], array._info.shape)
+            dims = [builder.dim(dim, length) for dim, length in lengths]
             variable(builder, builder.name(array.path), array, dims)
-        names = builder.names[array._number]
-        for name in names:
-            shown = builder.variables[name]
+        for full, suffix in builder.names[array._number]:
+            shown = builder.variables[full]
             local.coordinates.update(coordinates(shown.dims))
-            own = array.name + name.removeprefix(names[0])
-            if own != name or name not in coords:
-                local.variables[own] = shown
+            if name + suffix != full or full not in coords:
+                local.variables[name + suffix] = shown
 
     paths, arrays, children = handle.tree
     places = {0: ""}
     found = {}
     for number in range(len(paths)):
         below = children.get(number, ())
+        names, used = {}, set()
         for child in below:
-            name = paths[child].rpartition("/")[2]
-            places[child] = f"{places[number]}/{name}" + ("_" if arrays[child] else "")
+            names[child] = unique(storable_name(paths[child].rpartition("/")[2]), used)
+            used.add(names[child])
+        for child in below:
+            place = unique(f"{names[child]}_", used) if arrays[child] else names[child]
+            places[child] = f"{places[number]}/{place}"
         if arrays[number] and not below:
             continue
         local = _GroupVariables({} if number else dict(coordinates(())))
         for child in below:
             if arrays[child]:
-                add(local, node(handle, child))
-        inner = {paths[child].rpartition("/")[2] for child in below if not arrays[child]}
-        dataset = local.dataset(handle.open.attrs(number), inner, drop)
-        found[places[number] or "/"] = dataset
+                add(local, names[child], node(handle, child))
+        inner = {names[child] for child in below if not arrays[child]}
+        attrs = storable_attrs(handle.open.attrs(number))
+        found[places[number] or "/"] = local.dataset(attrs, inner, drop)
     return found
 
 

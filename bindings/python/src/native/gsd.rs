@@ -66,6 +66,7 @@ impl Frames {
         links: HashMap<String, LinksGiven<'_>>,
         constraint_value: Option<Reals<'_>>,
         log: BTreeMap<String, ValuesGiven<'_>>,
+        state: BTreeMap<String, ValuesGiven<'_>>,
     ) -> Result<()> {
         let mut frame = Snapshot::new(step, particles);
         (frame.dimensions, frame.box_) = (dimensions, r#box);
@@ -120,6 +121,9 @@ impl Frames {
         }
         for (name, given) in log {
             frame.log.insert(name, Some(given.values()?));
+        }
+        for (name, given) in state {
+            frame.state.insert(name, given.values()?);
         }
         Ok(self.writer()?.write(&frame)?)
     }

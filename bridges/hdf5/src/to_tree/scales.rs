@@ -54,8 +54,8 @@ pub(crate) struct Scales {
     labels: HashMap<NodeId, Vec<String>>,
     /// Nodes that are scales.
     own: HashSet<NodeId>,
-    /// Scales by netCDF dimension id.
-    ids: HashMap<u64, NodeId>,
+    /// netCDF dimension ids of scales and of other variables.
+    ids: HashMap<NodeId, u64>,
     /// netCDF dimension ids of multidimensional coordinate variables.
     coordinates: HashMap<NodeId, Vec<u64>>,
 }
@@ -102,7 +102,7 @@ impl Scales {
             "NAME" => Ok(self.own.contains(&node)),
             "_Netcdf4Dimid" => {
                 if let Ok(id) = u64::try_from(&unwrap(decoder.attribute(attribute)?, true)) {
-                    self.ids.insert(id, node);
+                    self.ids.insert(node, id);
                 }
                 Ok(true)
             }
@@ -120,8 +120,10 @@ impl Scales {
     /// Sets names and coordinates of the dimensions of all arrays.
     pub(crate) fn apply(&self, walk: &mut Walk<'_>) {
         let arrays: Vec<NodeId> = walk.tree.arrays().map(|(id, ..)| id).collect();
+        let scales = self.ids.iter().filter(|(node, _)| self.own.contains(node));
+        let scales = scales.map(|(node, id)| (*id, *node)).collect();
         for node in &arrays {
-            self.set_dimensions(walk, *node);
+            self.set_dimensions(walk, *node, &scales);
         }
         if walk.netcdf {
             for node in arrays {
@@ -132,7 +134,8 @@ impl Scales {
         }
     }
 
-    fn set_dimensions(&self, walk: &mut Walk<'_>, node: NodeId) {
+    /// Sets names and coordinates of the dimensions of an array; `scales` are those by netCDF dimension id.
+    fn set_dimensions(&self, walk: &mut Walk<'_>, node: NodeId, scales: &HashMap<u64, NodeId>) {
         let Some(array) = walk.tree.node(node).array.clone() else { return };
         let (mut dims, mut coords) = (array.dims, array.coords);
         let rank = array.shape.rank();
@@ -151,8 +154,10 @@ impl Scales {
                 }
             }
         }
-        for (k, id) in self.coordinates.get(&node).into_iter().flatten().enumerate().take(rank) {
-            if let Some(scale) = self.ids.get(id) {
+        // netCDF-C gives all variables dimension ids; only those without references need them.
+        let ids = self.coordinates.get(&node).filter(|_| !self.lists.contains_key(&node));
+        for (k, id) in ids.into_iter().flatten().enumerate().take(rank) {
+            if let Some(scale) = scales.get(id) {
                 dims[k].clone_from(&walk.tree.node(*scale).name);
             }
         }
