@@ -16,9 +16,8 @@ use spile_core::source::Source;
 use spile_core::text_records::Rows;
 use spile_core::tree::{Attrs, Tree};
 
-use crate::axes::is_one_of_several;
 use crate::compression;
-use crate::heading::{Heading, Tag};
+use crate::heading::{Heading, Tag, is_one_of_several};
 use crate::read::{self, Frames, Table};
 use crate::value::{self, Seen, Spelling};
 use crate::wire::Dialect;

@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use spile_codecs::{Pipeline, Step};
 use spile_core::error::{Error, Result};
+use spile_core::format::{self, Compressor};
 use spile_core::layout::Codec as _;
 
 /// The compression of the pages of a chunk.
@@ -66,6 +67,36 @@ impl Compression {
                 None => block.decode(stored, out),
             },
         }
+    }
+}
+
+/// Compresses pages that are written.
+#[derive(Clone, Copy)]
+pub(crate) struct Encoder(Option<format::Compression>);
+
+impl Encoder {
+    /// Without a compression, pages can be read in place.
+    pub(crate) fn new(compression: Option<format::Compression>) -> Self {
+        Self(compression.filter(|own| own.compressor != Compressor::None))
+    }
+
+    pub(crate) fn is_none(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The code of the compression.
+    pub(crate) fn code(self) -> i32 {
+        match self.0.map(|own| own.compressor) {
+            Some(Compressor::Snappy) => 1,
+            Some(Compressor::Gzip) => 2,
+            Some(Compressor::Zstd) => 6,
+            Some(Compressor::Lz4) => 7,
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn encode(self, bytes: &[u8]) -> Result<Vec<u8>> {
+        self.0.map_or_else(|| Ok(bytes.to_vec()), |own| spile_codecs::encode(own, bytes))
     }
 }
 

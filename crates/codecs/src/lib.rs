@@ -4,6 +4,7 @@
 //! | file | content |
 //! |---|---|
 //! | `compression` | gzip, zlib, zstd, snappy, LZF, and the containers of LZ4 blocks |
+//! | `encode` | compression of data to be written |
 //! | `streams` | bzip2, XZ, and data of unknown length |
 //! | `szip` | the entropy coder of CCSDS 121.0-B |
 //! | `packed` | nbit and scale-offset of HDF5 |
@@ -27,6 +28,7 @@
 mod blosc;
 mod checksum;
 mod compression;
+mod encode;
 mod numeric;
 mod packed;
 mod shuffle;
@@ -39,6 +41,7 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 
 pub use checksum::{Checksum, crc32c};
+pub use encode::encode;
 pub use numeric::Numeric;
 pub use packed::{Nbit, ScaleOffset};
 pub use szip::Szip;
@@ -70,6 +73,8 @@ pub enum Step {
     Lz4WithLength,
     /// LZ4 blocks with their lengths, as the HDF5 filter 32004 writes them.
     Lz4Blocks,
+    /// An LZ4 frame, as Arrow writes it.
+    Lz4Frame,
     /// A byte shuffle of elements of this size in bytes.
     Shuffle(usize),
     /// A bit shuffle of blocks of elements, as the HDF5 filter 32008 writes it.
@@ -129,7 +134,7 @@ impl Step {
             Self::Snappy => "snappy",
             Self::Lzf => "lzf",
             Self::Blosc => "blosc",
-            Self::Lz4 | Self::Lz4WithLength | Self::Lz4Blocks => "lz4",
+            Self::Lz4 | Self::Lz4WithLength | Self::Lz4Blocks | Self::Lz4Frame => "lz4",
             Self::Shuffle(_) => "shuffle",
             Self::Bitshuffle { .. } => "bitshuffle",
             Self::Fletcher32 => "fletcher32",
@@ -188,6 +193,7 @@ impl Step {
             Self::Lz4 => compression::lz4(stored, out),
             Self::Lz4WithLength => compression::lz4_with_length(stored, out),
             Self::Lz4Blocks => compression::lz4_blocks(stored, out),
+            Self::Lz4Frame => compression::lz4_frame(stored, out),
             Self::Shuffle(element) => {
                 expect_length(stored.len(), out)?;
                 shuffle::unshuffle(element, stored, out);
