@@ -1,5 +1,6 @@
 //! A dataset as a table; see [`spile_interchange::table`]. Rows are formatted on all threads and written in order.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,7 +14,7 @@ use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::semantics::{Role, Semantics};
 use spile_core::sink::Sink;
-use spile_core::tree::{Node, NodeId};
+use spile_core::tree::{Node, NodeId, ROOT};
 use spile_core::wire::ByteOrder;
 use spile_interchange::table::{Axis, Column, Content, FRAME_COLUMNS, Field, Piece, Table};
 use spile_interchange::{Kept, Losses};
@@ -119,8 +120,22 @@ impl<'a> Job<'a> {
             Some(reason) => Err(reason.into()),
             None => Ok(()),
         });
+        let mut groups = HashSet::new();
         for column in &self.table.arrays {
-            self.column_losses(column, &mut losses);
+            if self.column_losses(column, &mut losses) {
+                let mut at = column.node.parent;
+                while groups.insert(at) && at != ROOT {
+                    at = tree.node(at).parent;
+                }
+            }
+        }
+        // Groups of which all columns have other names.
+        for column in &self.table.arrays {
+            let mut at = column.node.parent;
+            while at != ROOT && groups.insert(at) {
+                losses.push(&tree.node(at).path, LossKind::Group, "empty groups");
+                at = tree.node(at).parent;
+            }
         }
         for (id, node, array) in tree.arrays() {
             if self.table.left_out(id).is_some() && self.restores(node) {
@@ -164,22 +179,21 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Adds what the table does not keep of an array.
-    fn column_losses(&self, column: &Column<'_>, losses: &mut Losses<'_>) {
+    /// Adds what the table does not keep of an array. Returns whether reading gives an array of that name.
+    fn column_losses(&self, column: &Column<'_>, losses: &mut Losses<'_>) -> bool {
         let tree = self.content.tree();
         let (node, array, path) = (column.node, column.array, &column.node.path);
         let mut lose = |kind, reason: &str| losses.push_loss(Loss::new(path, kind, reason));
         let is_own = |field: &&Field| matches!(field.content, Content::Array { array, .. } if std::ptr::eq(&self.table.arrays[array], column));
         let Some(field) = self.table.fields.iter().find(is_own) else {
-            return lose(LossKind::Array, "an array without elements has no columns in CSV");
+            lose(LossKind::Array, "an array without elements has no columns in CSV");
+            return false;
         };
         if field.name != *path {
-            return lose(LossKind::Name, "the components of points are columns of their own");
+            lose(LossKind::Name, "the components of points are columns of their own");
+            return false;
         }
         let read = Heading::parse(&self.heading(field).text());
-        if tree.node(node.parent).array.is_some() {
-            lose(LossKind::Name, "CSV has no arrays inside arrays");
-        }
         let empty = array.shape.lengths().first() == Some(&0) && column.dtype != DType::F64;
         if empty || read_as(column.dtype) != Some(column.dtype) {
             lose(LossKind::Type, "CSV has no element types");
@@ -224,6 +238,7 @@ impl<'a> Job<'a> {
                 losses.push_loss(Loss::attribute(path, name, reason));
             }
         }
+        true
     }
 
     /// Losses that depend on the values.
@@ -239,7 +254,7 @@ impl<'a> Job<'a> {
                 Kind::Text => longest != column.dtype.size() as u64 || (texts_only && !special),
                 _ => column.dtype == DType::U64 && !special,
             };
-            if changed && !known {
+            if changed && !known && column.dtype.size() > 0 {
                 losses.push(Loss::new(path, LossKind::Type, "CSV has no element types"));
             }
         }

@@ -67,7 +67,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         }
         let path = column.path.trim_start_matches('/');
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let parent = tree.group_at(above)?;
+        let parent = tree.node_at(above)?;
         let mut desc = desc.with_semantics(Semantics::role(Role::Table));
         let number = matches!(column.dtype.kind(), Kind::Int | Kind::UInt | Kind::Float);
         let others = table.headings.iter().skip(1).map(|own| own.path.as_str());

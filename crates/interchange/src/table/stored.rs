@@ -88,6 +88,14 @@ impl Table<'_> {
         let lost = |id: NodeId| self.left_out(id).filter(|_| !restored.contains(&id));
         let kept = Kept { scaling: false, ..Kept::ALL };
         losses.add(content, &kept, |id, _, _| lost(id).map_or(Ok(()), |reason| Err(reason.into())));
+        // An array that is not written and has others below it is read as a group.
+        let parents: HashSet<NodeId> = tree.iter().map(|(_, node)| node.parent).collect();
+        let above = tree.arrays().filter(|(id, ..)| parents.contains(id) && lost(*id).is_some());
+        for (_, node, _) in above {
+            for (name, _) in &node.attrs {
+                losses.push_loss(Loss::attribute(&node.path, name, "its array is not written"));
+            }
+        }
         let written = tree.arrays().filter(|(id, ..)| lost(*id).is_none());
         for (id, node, array) in written {
             let mut lose =
