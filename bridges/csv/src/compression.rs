@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use spile_core::error::{Error, Result};
+use spile_core::format::{self, Compressor};
 use spile_core::limits::Limits;
 use spile_core::source::{ReadAt, Source};
 
@@ -60,19 +61,42 @@ impl Compression {
         text
     }
 
-    /// A writer that compresses; its result is complete after `Encoder::finish`.
-    pub(crate) fn encoder<W: Write>(self, out: W) -> io::Result<Encoder<W>> {
-        Ok(match self {
-            Self::Gzip => {
-                Encoder::Gzip(flate2::write::GzEncoder::new(out, flate2::Compression::default()))
+    /// A writer of a new file: `by_name` is the compression of its name, which `options` must not contradict. Its
+    /// result is complete after `Encoder::finish`.
+    pub(crate) fn encoder<W: Write>(
+        by_name: Option<Self>,
+        options: Option<format::Compression>,
+        out: W,
+    ) -> Result<Encoder<W>> {
+        let asked = match options.map(|own| own.compressor) {
+            None => by_name,
+            Some(Compressor::None) => None,
+            Some(Compressor::Gzip) => Some(Self::Gzip),
+            Some(Compressor::Zstd) => Some(Self::Zstd),
+            Some(_) => return Err(Error::argument("csv files are compressed with gzip or zstd")),
+        };
+        if asked != by_name && by_name.is_some() {
+            let message = "the compression differs from that of the file name";
+            return Err(Error::argument(message).hint("names end with .csv, .csv.gz or .csv.zst"));
+        }
+        let level = options.and_then(|own| own.level);
+        Ok(match asked {
+            None => Encoder::None(out),
+            Some(Self::Gzip) => {
+                let level = level.and_then(|level| u32::try_from(level).ok());
+                let level = level.map_or_else(Default::default, flate2::Compression::new);
+                Encoder::Gzip(flate2::write::GzEncoder::new(out, level))
             }
-            Self::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(out, 0)?),
+            Some(Self::Zstd) => {
+                Encoder::Zstd(zstd::stream::write::Encoder::new(out, level.unwrap_or(0))?)
+            }
         })
     }
 }
 
-/// A writer that compresses.
+/// A writer that may compress.
 pub(crate) enum Encoder<W: Write> {
+    None(W),
     Gzip(flate2::write::GzEncoder<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
 }
@@ -80,6 +104,7 @@ pub(crate) enum Encoder<W: Write> {
 impl<W: Write> Encoder<W> {
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
+            Self::None(out) => out.write_all(bytes),
             Self::Gzip(encoder) => encoder.write_all(bytes),
             Self::Zstd(encoder) => encoder.write_all(bytes),
         }
@@ -87,6 +112,7 @@ impl<W: Write> Encoder<W> {
 
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
+            Self::None(_) => Ok(()),
             Self::Gzip(encoder) => encoder.finish().map(|_| ()),
             Self::Zstd(encoder) => encoder.finish().map(|_| ()),
         }

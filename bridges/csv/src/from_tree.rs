@@ -1,9 +1,6 @@
-//! A tree whose arrays have the same number of rows as a table. Rows are formatted on all threads and written
-//! in order.
+//! A dataset as a table; see [`spile_interchange::table`]. Rows are formatted on all threads and written in order.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::ops::Range;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,26 +9,21 @@ use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dataset::is_per_frame;
 use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Hint, Result};
+use spile_core::error::{Error, Result};
 use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::semantics::{Role, Semantics};
-use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::tree::{Node, NodeId};
+use spile_core::tree::{Node, NodeId, ROOT};
 use spile_core::wire::ByteOrder;
-use spile_interchange::table::{Column, Piece, Table};
+use spile_interchange::table::{Axis, Column, Content, FRAME_COLUMNS, Field, Piece, Table};
 use spile_interchange::{Kept, Losses};
 
 use crate::Csv;
-use crate::axes::{self, Axis, Points, is_one_of_several};
-use crate::compression::Compression;
-use crate::heading::Heading;
+use crate::compression::{Compression, Encoder};
+use crate::heading::{Heading, is_one_of_several};
 use crate::value::is_number;
 use crate::wire::quote;
-
-/// Maximum number of columns, that of spreadsheets.
-const MOST_COLUMNS: u64 = 16_384;
 
 /// Elements formatted at once by one thread.
 const PIECE: u64 = 1 << 15;
@@ -39,26 +31,29 @@ const PIECE: u64 = 1 << 15;
 /// Maximum number of pieces formatted before they are written.
 const PIECES: usize = 4096;
 
-/// Names of the columns that describe frames.
-const RESERVED: [&str; 3] = ["frame", "step", "time"];
-
 impl FormatWriter for Csv {
+    fn options(&self) -> &'static [&'static str] {
+        &["compression"]
+    }
+
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        Job::new(content)?.losses()
+        Ok(Job::new(content)?.losses())
     }
 
     fn streams(&self) -> bool {
         true
     }
 
-    /// Writes all arrays of `content` as one table; compressed if the file name ends with `.gz` or `.zst`.
-    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+    /// Writes one table; compressed as the options say, or if the file name ends with `.gz` or `.zst`.
+    fn write(
+        &self,
+        content: &Dataset,
+        sink: &mut Sink,
+        options: &WriteOptions,
+    ) -> Result<Vec<Loss>> {
         let job = Job::new(content)?;
-        let Some(compression) = Compression::of_name(sink.path()) else {
-            job.write(&mut |text| Ok(sink.write_all(text)?))?;
-            return job.found();
-        };
-        let mut encoder = compression.encoder(sink)?;
+        let mut encoder: Encoder<&mut Sink> =
+            Compression::encoder(Compression::of_name(sink.path()), options.compression, sink)?;
         job.write(&mut |text| Ok(encoder.write_all(text)?))?;
         encoder.finish()?;
         job.found()
@@ -69,11 +64,7 @@ impl FormatWriter for Csv {
 struct Job<'a> {
     content: &'a Dataset,
     table: Table<'a>,
-    /// Columns of coordinates, before the others.
-    axes: Vec<Axis>,
-    /// Whether every element has a row, with the coordinates of all dimensions.
-    long: bool,
-    /// What was found while writing, one item per column of the table.
+    /// What was found while writing, one item per array of the table.
     found: Vec<Found>,
 }
 
@@ -93,36 +84,26 @@ impl<'a> Job<'a> {
             Kind::Float => dtype.size() <= 8,
             _ => false,
         };
-        let tree = content.tree();
-        let mut table = Table::new(content, "csv-011", u64::MAX, fits)?;
-        let reason = axes::not_a_column(tree);
-        table
-            .columns
-            .retain(|column| tree.at(&column.node.path).is_none_or(|id| reason(id).is_none()));
-        let (axes, long) = axes::axes(tree, &table.columns);
-        let count = |column: &Column<'_>| if long { 1 } else { column.count() };
-        let own = table.columns.iter().fold(0_u64, |n, column| n.saturating_add(count(column)));
-        table.width = own.saturating_add(3 + axes.len() as u64);
-        if table.width > MOST_COLUMNS {
-            let message = format!("the table has more than {MOST_COLUMNS} columns");
-            return Err(Error::unsupported("csv-011", message).hint(Hint::SelectArrays));
-        }
-        let found = table.columns.iter().map(|_| Found::default()).collect();
-        Ok(Self { content, table, axes, long, found })
+        let table = Table::new(content, "csv-011", fits)?;
+        let found = table.arrays.iter().map(|_| Found::default()).collect();
+        Ok(Self { content, table, found })
     }
 
     /// The axis that reading takes for the coordinate of the rows of all arrays.
     fn row_axis(&self) -> Option<&Axis> {
-        let axis = self.axes.first().filter(|axis| axis.may_be_ordered())?;
-        let names = self.axes[1..].iter().map(|axis| axis.name.as_str());
-        let only =
-            !self.long && self.table.frames.is_none() && !is_one_of_several(&axis.name, names);
+        let is_number =
+            |axis: &&Axis| axis.dtype.kind() != Kind::Text && axis.dtype.kind() != Kind::Bool;
+        let axis =
+            self.table.axes.first().filter(is_number).filter(|axis| axis.may_be_ordered())?;
+        let names = self.table.axes[1..].iter().map(|axis| axis.name.as_str());
+        let only = !self.table.long
+            && self.table.frames().is_none()
+            && !is_one_of_several(&axis.name, names);
         only.then_some(axis)
     }
 
     /// Everything that writing does not keep.
-    fn losses(&self) -> Result<Vec<Loss>> {
-        self.table.pieces(u64::MAX, &mut |_| Ok(()))?;
+    fn losses(&self) -> Vec<Loss> {
         let (content, tree) = (self.content, self.content.tree());
         let mut losses = Losses::new("CSV");
         // The rest depends on the array.
@@ -131,32 +112,45 @@ impl<'a> Job<'a> {
             dims: true,
             coords: true,
             meaning: true,
-            frames: self.table.frames.is_some(),
+            frames: self.table.frames().is_some(),
             ..Kept::default()
         };
-        let reason = axes::not_a_column(tree);
-        losses.add(content, &kept, |id, node, _| match reason(id) {
+        losses.add(content, &kept, |id, node, _| match self.table.left_out(id) {
             Some(_) if self.restores(node) => Ok(()),
             Some(reason) => Err(reason.into()),
             None => Ok(()),
         });
-        for column in &self.table.columns {
-            self.column_losses(column, &mut losses);
+        let mut groups = HashSet::new();
+        for column in &self.table.arrays {
+            if self.column_losses(column, &mut losses) {
+                let mut at = column.node.parent;
+                while groups.insert(at) && at != ROOT {
+                    at = tree.node(at).parent;
+                }
+            }
+        }
+        // Groups of which all columns have other names.
+        for column in &self.table.arrays {
+            let mut at = column.node.parent;
+            while at != ROOT && groups.insert(at) {
+                losses.push(&tree.node(at).path, LossKind::Group, "empty groups");
+                at = tree.node(at).parent;
+            }
         }
         for (id, node, array) in tree.arrays() {
-            if reason(id).is_some() && self.restores(node) {
+            if self.table.left_out(id).is_some() && self.restores(node) {
                 self.coordinate_losses(node, array, &mut losses);
             }
         }
-        if self.table.frames.is_some() {
+        if self.table.frames().is_some() {
             losses.add_partial_moments(content);
         }
-        Ok(losses.into_vec())
+        losses.into_vec()
     }
 
     /// Whether reading gives the array again, from a column of coordinates.
     fn restores(&self, node: &Node) -> bool {
-        let axis = self.axes.iter().find(|axis| axis.name == node.path);
+        let axis = self.table.axes.iter().find(|axis| axis.name == node.path);
         let same = |id: NodeId| self.content.tree().node(id).path == node.path;
         axis.and_then(|axis| axis.coord.node()).is_some_and(same)
     }
@@ -168,7 +162,7 @@ impl<'a> Job<'a> {
         if ![DType::F64, DType::I64].contains(&stored) {
             lose(LossKind::Type, "CSV has no such type");
         }
-        if self.long {
+        if self.table.long {
             lose(LossKind::Shape, "CSV has the coordinate of every element");
         } else if self.row_axis().is_none_or(|axis| axis.name != node.path)
             && array.dims != ArrayDesc::default_dims(array.dims.len())
@@ -185,20 +179,21 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Adds what the table does not keep of an array.
-    fn column_losses(&self, column: &Column<'_>, losses: &mut Losses<'_>) {
+    /// Adds what the table does not keep of an array. Returns whether reading gives an array of that name.
+    fn column_losses(&self, column: &Column<'_>, losses: &mut Losses<'_>) -> bool {
         let tree = self.content.tree();
         let (node, array, path) = (column.node, column.array, &column.node.path);
         let mut lose = |kind, reason: &str| losses.push_loss(Loss::new(path, kind, reason));
-        let mut all = Vec::new();
-        self.array_headings(column, &mut all);
-        let Some(heading) = all.first() else {
-            return lose(LossKind::Array, "an array without elements has no columns in CSV");
+        let is_own = |field: &&Field| matches!(field.content, Content::Array { array, .. } if std::ptr::eq(&self.table.arrays[array], column));
+        let Some(field) = self.table.fields.iter().find(is_own) else {
+            lose(LossKind::Array, "an array without elements has no columns in CSV");
+            return false;
         };
-        let read = Heading::parse(&heading.text());
-        if tree.node(node.parent).array.is_some() {
-            lose(LossKind::Name, "CSV has no arrays inside arrays");
+        if field.name != *path {
+            lose(LossKind::Name, "the components of points are columns of their own");
+            return false;
         }
+        let read = Heading::parse(&self.heading(field).text());
         let empty = array.shape.lengths().first() == Some(&0) && column.dtype != DType::F64;
         if empty || read_as(column.dtype) != Some(column.dtype) {
             lose(LossKind::Type, "CSV has no element types");
@@ -206,7 +201,7 @@ impl<'a> Job<'a> {
         if array.shape.rank() == 0 {
             lose(LossKind::Shape, "CSV has no scalars");
         }
-        if self.long {
+        if self.table.long {
             lose(LossKind::Shape, "CSV has one row per element");
         } else {
             // The coordinate of the rows is a column of the table.
@@ -228,14 +223,14 @@ impl<'a> Job<'a> {
         {
             lose(LossKind::Meaning, "CSV has no roles of arrays");
         }
-        if self.table.frames.is_some() && !is_per_frame(tree, array) {
+        if self.table.frames().is_some() && !is_per_frame(tree, array) {
             lose(LossKind::Frames, "a table with frames has the array in each frame");
         }
         for (name, _) in &node.attrs {
             let units = read.units.as_deref().filter(|_| name == "units");
             if units.is_none() || units != node.attrs.get_str(name) {
                 let of_axis = |axis: &Axis| name == format!("{}_units", axis.name);
-                let reason = if self.axes.iter().any(of_axis) {
+                let reason = if self.table.axes.iter().any(of_axis) {
                     "it is the unit of the column of coordinates"
                 } else {
                     "CSV cannot store it"
@@ -243,13 +238,14 @@ impl<'a> Job<'a> {
                 losses.push_loss(Loss::attribute(path, name, reason));
             }
         }
+        true
     }
 
     /// Losses that depend on the values.
     fn found(&self) -> Result<Vec<Loss>> {
         let mut losses = Vec::new();
         let texts_only = self.is_text_only();
-        for (column, found) in self.table.columns.iter().zip(&self.found) {
+        for (column, found) in self.table.arrays.iter().zip(&self.found) {
             let path = &column.node.path;
             let longest = found.longest.load(Ordering::Relaxed);
             let special = found.special.load(Ordering::Relaxed);
@@ -258,12 +254,13 @@ impl<'a> Job<'a> {
                 Kind::Text => longest != column.dtype.size() as u64 || (texts_only && !special),
                 _ => column.dtype == DType::U64 && !special,
             };
-            if changed && !known {
+            if changed && !known && column.dtype.size() > 0 {
                 losses.push(Loss::new(path, LossKind::Type, "CSV has no element types"));
             }
         }
         if let Some(axis) = self.row_axis()
-            && !axis.fields(self.content, 0)?.are_ordered()
+            && axis.coord.node().is_some()
+            && !are_ordered(&self.content.points(&axis.coord, axis.len)?)
         {
             for (_, node, array) in self.content.tree().arrays() {
                 if array.coords.first() == Some(&axis.coord) {
@@ -279,67 +276,32 @@ impl<'a> Job<'a> {
     /// Whether all columns are text.
     fn is_text_only(&self) -> bool {
         let is_text = |column: &Column<'_>| column.dtype.kind() == Kind::Text;
-        self.table.columns.iter().all(is_text)
-            && self.axes.is_empty()
-            && self.table.frames.is_none()
+        self.table.arrays.iter().all(is_text)
+            && self.table.axes.is_empty()
+            && self.table.frames().is_none()
     }
 
-    fn headings(&self) -> Vec<Heading> {
-        let mut all = Vec::new();
-        let bare = |path: &str| Heading { path: path.into(), ..Heading::default() };
-        if self.table.frames.is_some() {
-            all.push(bare(RESERVED[0]));
-            let known = RESERVED[1..].iter().zip(self.table.moments).filter(|(_, known)| *known);
-            all.extend(known.map(|(name, _)| bare(name)));
-        }
-        all.extend(
-            self.axes.iter().map(|axis| Heading { units: axis.units.clone(), ..bare(&axis.name) }),
-        );
-        for column in &self.table.columns {
-            self.array_headings(column, &mut all);
-        }
-        all
-    }
-
-    /// Appends the headings of an array.
-    fn array_headings(&self, column: &Column<'_>, all: &mut Vec<Heading>) {
-        let node = column.node;
-        let units = node.attrs.get_str("units").filter(|units| !units.is_empty()).map(Into::into);
+    fn heading(&self, field: &Field) -> Heading {
         // Keeps the array from being read as one of the columns of frames.
-        let frames = self.table.frames.is_some() && RESERVED.contains(&node.path.as_str());
-        let slash = if frames || node.path == RESERVED[0] { "/" } else { "" };
-        let path = format!("{slash}{}", node.path);
-        let (count, tail) = if self.long {
-            (u64::from(column.count() > 0), &[][..])
-        } else {
-            (column.count(), &column.tail[..])
-        };
-        for k in 0..count {
-            let mut rest = k;
-            let digits = tail.iter().rev().map(|len| {
-                let digit = rest % len;
-                rest /= len;
-                digit
-            });
-            let mut index: Vec<u64> = digits.collect();
-            index.reverse();
-            all.push(Heading { path: path.clone(), index, units: units.clone(), tag: None });
-        }
+        let reserved = FRAME_COLUMNS.contains(&field.name.as_str())
+            && (self.table.frames().is_some() || field.name == FRAME_COLUMNS[0]);
+        let is_array = matches!(field.content, Content::Array { .. });
+        let slash = if is_array && reserved { "/" } else { "" };
+        let (index, units) = (field.index.clone(), field.units.clone());
+        Heading { path: format!("{slash}{}", field.name), index, units, tag: None }
     }
 
     /// Writes the names and all rows.
     fn write(&self, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut line = String::new();
-        for (k, heading) in self.headings().iter().enumerate() {
+        for (k, field) in self.table.fields.iter().enumerate() {
             line.push_str(if k == 0 { "" } else { "," });
-            quote(&heading.text(), &mut line);
+            quote(&self.heading(field).text(), &mut line);
         }
         line.push('\n');
         out(line.as_bytes())?;
         let mut pieces = Vec::new();
-        let elements = self.table.columns.iter().map(Column::count).max().unwrap_or(1);
-        let width =
-            if self.long { elements.saturating_mul(self.table.width) } else { self.table.width };
+        let width = self.table.fields.len() as u64;
         let enough = 4 * rayon::current_num_threads() as u64 * PIECE;
         let mut waiting = 0;
         let mut flush = |pieces: &mut Vec<Piece>| -> Result<()> {
@@ -349,7 +311,7 @@ impl<'a> Job<'a> {
             formatted.iter().try_for_each(|text| out(text.as_bytes()))
         };
         self.table.pieces(PIECE / width.max(1), &mut |piece| {
-            waiting += piece.rows.saturating_mul(width);
+            waiting += self.table.row_count(&piece).saturating_mul(width);
             pieces.push(piece);
             if waiting >= enough || pieces.len() == PIECES {
                 waiting = 0;
@@ -361,56 +323,63 @@ impl<'a> Job<'a> {
     }
 
     fn format(&self, piece: &Piece) -> Result<String> {
-        let table = &self.table;
-        let parts = table.columns.iter().map(|column| table.rows(column, piece, Order::C));
-        let parts: Vec<Option<Vec<u8>>> = parts.collect::<Result<_>>()?;
-        let mut before = String::new();
-        if let Some(frame) = piece.frame {
-            let (step, time) = table.moment(frame)?;
-            let _ = write!(before, "{frame},");
-            if let Some(step) = step {
-                let _ = write!(before, "{step},");
-            }
-            if let Some(time) = time {
-                convert::write_f64(time, &mut before);
-                before.push(',');
-            }
-        }
-        let frame = piece.frame.unwrap_or(0);
-        let points = self.axes.iter().map(|axis| axis.fields(self.content, frame));
-        let points: Vec<Points> = points.collect::<Result<_>>()?;
-        let tail = table.columns.first().map_or(&[][..], |column| &column.tail[..]);
-        let elements = if self.long { tail.iter().product() } else { 1 };
-        let mut out = String::with_capacity((piece.rows * elements * table.width * 12) as usize);
-        let mut index = vec![0; self.axes.len()];
-        for row in 0..piece.rows {
-            for element in 0..elements {
-                out.push_str(&before);
-                if self.long {
-                    let mut rest = element;
-                    for (k, len) in tail.iter().enumerate().rev() {
-                        index[k + 1] = rest % len;
-                        rest /= len;
-                    }
+        let (fields, rows) = (&self.table.fields, self.table.row_count(piece) as usize);
+        let values = self.table.read(piece)?;
+        let mut out = String::with_capacity(rows.saturating_mul(fields.len() * 12));
+        for row in 0..rows {
+            for (field, bytes) in fields.iter().zip(&values) {
+                let size = field.dtype.size();
+                if let Some(bytes) = bytes {
+                    self.format_field(field, &bytes[row * size..(row + 1) * size], &mut out)
+                        .map_err(|e| e.in_object(format!("\"{}\"", field.name)))?;
                 }
-                for (axis, points) in self.axes.iter().zip(&points) {
-                    let k = if axis.dim == 0 { piece.first + row } else { index[axis.dim] };
-                    points.write(k, &mut out);
-                    out.push(',');
-                }
-                for ((column, bytes), found) in table.columns.iter().zip(&parts).zip(&self.found) {
-                    let count = if self.long { 1 } else { column.count() as usize };
-                    let first = (row * elements + element) as usize * count;
-                    fields(column, bytes.as_deref(), first..first + count, found, &mut out)
-                        .map_err(|e| e.in_object(format!("\"{}\"", column.node.path)))?;
-                }
-                // Remove the comma after the last field.
-                out.pop();
-                out.push('\n');
+                out.push(',');
             }
+            // Remove the comma after the last field.
+            out.pop();
+            out.push('\n');
         }
         Ok(out)
     }
+
+    /// Appends an element.
+    fn format_field(&self, field: &Field, element: &[u8], out: &mut String) -> Result<()> {
+        let found = match field.content {
+            Content::Array { array, .. } => Some(&self.found[array]),
+            _ => None,
+        };
+        let special = || {
+            if let Some(found) = found {
+                found.special.store(true, Ordering::Relaxed);
+            }
+        };
+        match field.dtype.kind() {
+            Kind::Text => {
+                let text = text(element)?;
+                if let Some(found) = found {
+                    found.longest.fetch_max(text.len() as u64, Ordering::Relaxed);
+                }
+                if !is_number(text.as_bytes()) && !text.is_empty() {
+                    special();
+                }
+                quote(text, out);
+            }
+            // The digits of the same float64: reading gives exactly the same numbers.
+            Kind::Float => convert::write_f64(convert::element_f64(field.dtype, element), out),
+            _ => convert::write_element(field.dtype, element, out),
+        }
+        if field.dtype == DType::U64 && element.last().is_some_and(|last| *last >= 0x80) {
+            special();
+        }
+        Ok(())
+    }
+}
+
+/// Whether the points increase, or decrease.
+fn are_ordered(points: &[f64]) -> bool {
+    let finite = points.iter().all(|point| point.is_finite());
+    let rising = points.windows(2).all(|pair| pair[0] < pair[1]);
+    finite && points.len() > 1 && (rising || points.windows(2).all(|pair| pair[0] > pair[1]))
 }
 
 /// Roles that reading gives, or that add nothing to it.
@@ -425,45 +394,6 @@ fn read_as(dtype: DType) -> Option<DType> {
         // Found while writing.
         _ => Some(dtype),
     }
-}
-
-/// Appends elements of an array, each followed by a comma.
-fn fields(
-    column: &Column<'_>,
-    bytes: Option<&[u8]>,
-    elements: Range<usize>,
-    found: &Found,
-    out: &mut String,
-) -> Result<()> {
-    let (dtype, size) = (column.dtype, column.dtype.size());
-    let Some(bytes) = bytes else {
-        out.extend(std::iter::repeat_n(',', elements.len()));
-        return Ok(());
-    };
-    if dtype.kind() == Kind::Text {
-        for k in elements {
-            let text = text(&bytes[k * size..(k + 1) * size])?;
-            found.longest.fetch_max(text.len() as u64, Ordering::Relaxed);
-            if !is_number(text.as_bytes()) && !text.is_empty() {
-                found.special.store(true, Ordering::Relaxed);
-            }
-            quote(text, out);
-            out.push(',');
-        }
-        return Ok(());
-    }
-    for element in bytes[elements.start * size..elements.end * size].chunks_exact(size) {
-        // The digits of the same float64: reading gives exactly the same numbers.
-        match dtype.kind() {
-            Kind::Float => convert::write_f64(convert::element_f64(dtype, element), out),
-            _ => convert::write_element(dtype, element, out),
-        }
-        if dtype == DType::U64 && element.last().is_some_and(|last| *last >= 0x80) {
-            found.special.store(true, Ordering::Relaxed);
-        }
-        out.push(',');
-    }
-    Ok(())
 }
 
 /// A string without trailing NUL; trailing blanks are kept. Fails if it is not UTF-8.

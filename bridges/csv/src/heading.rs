@@ -122,6 +122,12 @@ fn bracket<'a>(text: &'a str, open: &str, close: char) -> Option<(&'a str, &'a s
     None
 }
 
+/// Whether arrays have coordinates of their own, so that column `name` is not the coordinate of all: `C2_time`.
+pub(crate) fn is_one_of_several<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> bool {
+    let mut others = others.filter_map(|other| other.strip_suffix(name));
+    others.any(|stem| stem.ends_with('_'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

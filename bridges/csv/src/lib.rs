@@ -9,7 +9,7 @@
 //! | `value` | type inference and parsing of fields |
 //! | `read` | one pass over the rows: number, positions, kinds of fields |
 //! | `to_tree` | the model view; values are parsed when they are read |
-//! | `from_tree` | a tree whose arrays have the same number of rows as a table |
+//! | `from_tree` | a dataset as a table |
 //!
 //! ```
 //! use spile_core::{Dataset, OpenOptions, Source};
@@ -21,7 +21,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod axes;
 mod compression;
 mod from_tree;
 mod heading;

@@ -16,9 +16,8 @@ use spile_core::source::Source;
 use spile_core::text_records::Rows;
 use spile_core::tree::{Attrs, Tree};
 
-use crate::axes::is_one_of_several;
 use crate::compression;
-use crate::heading::{Heading, Tag};
+use crate::heading::{Heading, Tag, is_one_of_several};
 use crate::read::{self, Frames, Table};
 use crate::value::{self, Seen, Spelling};
 use crate::wire::Dialect;
@@ -68,7 +67,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         }
         let path = column.path.trim_start_matches('/');
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let parent = tree.group_at(above)?;
+        let parent = tree.node_at(above)?;
         let mut desc = desc.with_semantics(Semantics::role(Role::Table));
         let number = matches!(column.dtype.kind(), Kind::Int | Kind::UInt | Kind::Float);
         let others = table.headings.iter().skip(1).map(|own| own.path.as_str());

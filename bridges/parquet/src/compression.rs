@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use spile_codecs::{Pipeline, Step};
+use spile_codecs::{Encoder, Pipeline, Step};
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec as _;
 
@@ -66,6 +66,17 @@ impl Compression {
                 None => block.decode(stored, out),
             },
         }
+    }
+}
+
+/// The code of a compression of pages that are written.
+pub(crate) fn code(encoder: Option<Encoder>) -> i32 {
+    match encoder {
+        Some(Encoder::Snappy) => 1,
+        Some(Encoder::Gzip(_)) => 2,
+        Some(Encoder::Zstd(_)) => 6,
+        Some(Encoder::Lz4) => 7,
+        _ => 0,
     }
 }
 

@@ -8,13 +8,13 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 use spile_core::limits::Limits;
+use spile_interchange::table::{missing_element, missing_number};
 
 use crate::compression::Compression;
 use crate::encodings;
 use crate::rle;
 use crate::stored::{Stored, next_byte_array};
 use crate::thrift::{self, Struct};
-use crate::types::{missing_element, missing_number};
 use crate::wire::{BIT_PACKED, DICTIONARY, OLD_DICTIONARY};
 
 /// Page types.
@@ -41,6 +41,8 @@ pub(crate) struct Encoded {
     pub(crate) levels: u32,
     /// Whether rows may have no value; they become [`missing_element`].
     pub(crate) gaps: bool,
+    /// Rows without a value are those of frames without the array, which are not read.
+    pub(crate) framed: bool,
     pub(crate) limits: Limits,
 }
 
@@ -184,7 +186,8 @@ impl Encoded {
 
     /// Fails if one of the elements is the number that means missing in a column with missing values.
     fn check_numbers(&self, elements: &[u8]) -> Result<()> {
-        let Some(number) = missing_number(self.dtype).filter(|_| self.gaps) else { return Ok(()) };
+        let gaps = self.gaps && !self.framed;
+        let Some(number) = missing_number(self.dtype).filter(|_| gaps) else { return Ok(()) };
         let mut elements = elements.chunks_exact(self.dtype.size());
         if elements.any(|element| convert::element_f64(self.dtype, element) == number) {
             let message = format!("a value equals {number:e}, which stands for missing values");

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{Extent, Extents, Linear};
+use spile_core::layout::{Extent, Linear};
 use spile_core::limits::{Budget, Limits};
 use spile_core::report::Report;
 use spile_core::source::Source;
@@ -47,7 +47,7 @@ pub(crate) struct Leaf {
     pub(crate) attrs: Vec<(&'static str, String)>,
     /// Scaling of decimal numbers.
     pub(crate) map: Option<Linear>,
-    /// Whether the stored number [`missing_number`](crate::types::missing_number) means missing.
+    /// Whether the stored number [`missing_number`](spile_interchange::table::missing_number) means missing.
     pub(crate) gaps: bool,
     /// What the element type does not keep.
     warning: Option<String>,
@@ -199,7 +199,7 @@ impl Leaf {
             chunks.iter().filter(|meta| meta.int(5) != Some(0)).copied().collect();
         let mut plain =
             chunks.iter().try_for_each(|meta| self.plain_chunk(source, meta, end, memory));
-        if plain.is_ok() && !self.is_full() && !footer.framed {
+        if plain.is_ok() && !self.is_full() {
             plain = Err(Error::unsupported("parquet-021", "missing values"));
         }
         match plain {
@@ -215,13 +215,19 @@ impl Leaf {
             let message = format!("expected {} rows, found {counted}", footer.rows);
             return Err(Error::malformed("parquet-005", message));
         }
-        self.survey(source, &chunks, memory.limits())?;
+        self.survey(source, &chunks, footer.framed, memory.limits())?;
         Ok(self)
     }
 
     /// Finds the number of missing values and the lengths of byte arrays, which requires reading them all unless
     /// the metadata have the former and there are none of the latter.
-    fn survey(&mut self, source: &Source, chunks: &[&Struct], limits: &Limits) -> Result<()> {
+    fn survey(
+        &mut self,
+        source: &Source,
+        chunks: &[&Struct],
+        framed: bool,
+        limits: &Limits,
+    ) -> Result<()> {
         let mut known = chunks.iter().map(|meta| {
             let statistics = meta.inner(12);
             if self.levels == 0 { Some(0) } else { statistics.and_then(|own| own.size(3)) }
@@ -258,10 +264,12 @@ impl Leaf {
                 warning: self.warning.take(),
                 binary: false,
             };
-            let own = if survey.missing > 0 { own.with_missing() } else { own };
+            // Frames without the array are not read.
+            let own = if survey.missing > 0 && !framed { own.with_missing() } else { own };
             (self.dtype, self.stored, self.warning) = (own.dtype, own.stored, own.warning);
-            self.gaps = survey.missing > 0;
-            (encoded.dtype, encoded.stored, encoded.gaps) = (self.dtype, self.stored, self.gaps);
+            self.gaps = survey.missing > 0 && !framed;
+            (encoded.dtype, encoded.stored) = (self.dtype, self.stored);
+            (encoded.gaps, encoded.framed) = (survey.missing > 0, framed);
         }
         Ok(())
     }
@@ -347,6 +355,7 @@ impl Leaf {
             compression,
             levels: self.levels,
             gaps: false,
+            framed: false,
             limits: *memory.limits(),
         };
         if *self.encoded.get_or_insert_with(|| encoded.clone()) != encoded {
@@ -378,11 +387,6 @@ impl Leaf {
         bytes.len = needed;
         self.pages.push((bytes, count));
         Ok(())
-    }
-
-    /// Byte ranges of the values.
-    pub(crate) fn extents(&self) -> Result<Extents> {
-        Extents::several(self.pages.iter().map(|(bytes, _)| *bytes).collect())
     }
 
     /// Whether every row has a value.

@@ -257,28 +257,6 @@ impl Type {
     }
 }
 
-/// The element of a row without a value: NaN, zeros for bytes and strings. Integers of 64 bits have no NaN; their
-/// smallest (unsigned: largest) number means missing.
-pub(crate) fn missing_element(dtype: DType) -> Vec<u8> {
-    match (dtype.kind(), dtype.size()) {
-        (Kind::Float, 2) => 0x7e00_u16.to_le_bytes().to_vec(),
-        (Kind::Float, 4) => f32::NAN.to_le_bytes().to_vec(),
-        (Kind::Float, 8) => f64::NAN.to_le_bytes().to_vec(),
-        (Kind::Int, 8) => i64::MIN.to_le_bytes().to_vec(),
-        (Kind::UInt, 8) => u64::MAX.to_le_bytes().to_vec(),
-        (_, size) => vec![0; size],
-    }
-}
-
-/// The stored number that means missing in a column of 64-bit integers.
-pub(crate) fn missing_number(dtype: DType) -> Option<f64> {
-    match (dtype.kind(), dtype.size()) {
-        (Kind::Int, 8) => Some(i64::MIN as f64),
-        (Kind::UInt, 8) => Some(u64::MAX as f64),
-        _ => None,
-    }
-}
-
 /// Name of the logical or physical type of a leaf column, for messages.
 fn type_name(schema: &Struct) -> String {
     let logical = schema.inner(10).and_then(|union| union.0.first());

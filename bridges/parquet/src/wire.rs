@@ -72,8 +72,8 @@ pub(crate) fn column(name: &str, dtype: DType, optional: bool) -> Struct {
     }
 }
 
-/// Encodes the header of a plain data page with `count` values in `bytes` bytes.
-pub(crate) fn page_header(count: u64, bytes: u64) -> Result<Vec<u8>> {
+/// Encodes the header of a data page of plain values: `count` values in `plain` bytes, compressed to `bytes`.
+pub(crate) fn page_header(count: u64, plain: u64, bytes: u64) -> Result<Vec<u8>> {
     let short = |n: u64| {
         let n = i32::try_from(n);
         n.map(Value::Short)
@@ -86,7 +86,7 @@ pub(crate) fn page_header(count: u64, bytes: u64) -> Result<Vec<u8>> {
         .with(4, Value::Short(RLE as i32));
     let header = Struct::default()
         .with(1, Value::Short(0))
-        .with(2, short(bytes)?)
+        .with(2, short(plain)?)
         .with(3, short(bytes)?)
         .with(5, Value::Struct(data));
     let mut out = Vec::new();

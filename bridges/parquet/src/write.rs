@@ -1,32 +1,20 @@
-//! Writer of files. Pages are plain and uncompressed, so that they can be read in place; a row group has one page
-//! per column.
+//! Writer of files. Pages are plain, and can be read in place unless they are compressed; a row group has one page per
+//! column.
 
 use std::io::Write as _;
 
 use rayon::prelude::*;
+use spile_codecs::Encoder;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_interchange::table::{Column, Piece, RowCoordinate, Table};
+use spile_interchange::table::{Piece, Table};
 
+use crate::compression::code;
 use crate::rle::push_run;
 use crate::stored::Stored;
 use crate::thrift::{self, Struct, Value};
-use crate::to_tree::{EMPTY_INDEX, ends_with_index};
 use crate::wire::{self, MAGIC, PLAIN, RLE};
-
-/// Key of the metadata of the tree.
-pub(crate) const DESCRIPTION: &str = "spile";
-
-/// Key of the number of frames.
-pub(crate) const FRAMES: &str = "spile.frames";
-
-/// Key of the names of the columns with coordinates of the rows, one per line.
-pub(crate) const COORDINATES: &str = "spile.coordinates";
-
-/// Names of the columns that describe frames.
-pub(crate) const RESERVED: [&str; 3] = ["frame", "step", "time"];
 
 /// A leaf column: one element of each row of an array.
 struct Leaf {
@@ -43,7 +31,7 @@ struct Leaf {
 
 pub(crate) struct File<'a> {
     table: &'a Table<'a>,
-    coordinates: Vec<RowCoordinate>,
+    encoder: Option<Encoder>,
     sink: &'a mut Sink,
     leaves: Vec<Leaf>,
     /// Rows of the current row group.
@@ -55,28 +43,16 @@ pub(crate) struct File<'a> {
 
 impl<'a> File<'a> {
     /// Begins a file.
-    pub(crate) fn new(table: &'a Table<'a>, sink: &'a mut Sink) -> Result<Self> {
+    pub(crate) fn new(
+        table: &'a Table<'a>,
+        encoder: Option<Encoder>,
+        sink: &'a mut Sink,
+    ) -> Result<Self> {
         sink.write_all(MAGIC)?;
-        let mut leaves = Vec::new();
-        if table.frames.is_some() {
-            leaves.push(Leaf::new(RESERVED[0].into(), DType::I64, false));
-            let types = [(table.moments[0], DType::U64), (table.moments[1], DType::F64)];
-            for (name, (known, dtype)) in RESERVED[1..].iter().zip(types) {
-                if known {
-                    leaves.push(Leaf::new((*name).into(), dtype, false));
-                }
-            }
-        }
-        let coordinates = table.row_coordinates();
-        for coordinate in &coordinates {
-            leaves.push(Leaf::new(coordinate.name.clone(), DType::F64, false));
-        }
-        for column in &table.columns {
-            for k in 0..column.count() {
-                leaves.push(Leaf::new(name(column, k), column.dtype, table.frames.is_some()));
-            }
-        }
-        Ok(Self { table, coordinates, sink, leaves, rows: 0, written: 0, groups: Vec::new() })
+        let fields = table.fields.iter().zip(table.titles());
+        let leaves = fields.map(|(field, name)| Leaf::new(name, field.dtype, field.optional));
+        let leaves = leaves.collect();
+        Ok(Self { table, encoder, sink, leaves, rows: 0, written: 0, groups: Vec::new() })
     }
 
     /// Number of rows that are not yet written.
@@ -86,37 +62,11 @@ impl<'a> File<'a> {
 
     /// Adds the rows of a piece to the current row group.
     pub(crate) fn add(&mut self, piece: &Piece) -> Result<()> {
-        let mut own = Vec::new();
-        if let Some(frame) = piece.frame {
-            let (step, time) = self.table.moment(frame)?;
-            own.push(frame.to_le_bytes());
-            own.extend(step.map(u64::to_le_bytes));
-            own.extend(time.map(f64::to_le_bytes));
+        let rows = self.table.row_count(piece);
+        for (leaf, bytes) in self.leaves.iter_mut().zip(self.table.read(piece)?) {
+            leaf.add(bytes.as_deref().unwrap_or_default(), rows, bytes.is_some());
         }
-        let (first, arrays) = self.leaves.split_at_mut(own.len());
-        for (leaf, value) in first.iter_mut().zip(own) {
-            leaf.add(&value.repeat(piece.rows as usize), piece.rows, true);
-        }
-        let mut leaves = arrays.iter_mut();
-        for (own, leaf) in self.coordinates.iter().zip(&mut leaves) {
-            let rows = piece.first..piece.first + piece.rows;
-            let points = rows.flat_map(|k| (own.start + k as f64 * own.step).to_le_bytes());
-            leaf.add(&points.collect::<Vec<u8>>(), piece.rows, true);
-        }
-        let read = |column: &Column<'_>| self.table.rows(column, piece, Order::F);
-        let read: Vec<Option<Vec<u8>>> =
-            self.table.columns.par_iter().map(read).collect::<Result<_>>()?;
-        for (column, bytes) in self.table.columns.iter().zip(read) {
-            let part = piece.rows as usize * column.dtype.size();
-            for k in 0..column.count() as usize {
-                let Some(leaf) = leaves.next() else { break };
-                match &bytes {
-                    Some(bytes) => leaf.add(&bytes[k * part..(k + 1) * part], piece.rows, true),
-                    None => leaf.add(&[], piece.rows, false),
-                }
-            }
-        }
-        self.rows += piece.rows;
+        self.rows += rows;
         Ok(())
     }
 
@@ -126,16 +76,19 @@ impl<'a> File<'a> {
             return Ok(());
         }
         let missing: Vec<u64> = self.leaves.iter().map(Leaf::missing).collect();
-        let pages = self.leaves.par_iter_mut().map(|leaf| leaf.page(self.rows));
-        let pages: Vec<(Vec<u8>, Vec<u8>)> = pages.collect::<Result<_>>()?;
+        let encoder = self.encoder;
+        let pages = self.leaves.par_iter_mut().map(|leaf| leaf.page(self.rows, encoder));
+        let pages: Vec<Page> = pages.collect::<Result<_>>()?;
         let (mut chunks, mut total) = (Vec::new(), 0);
-        for ((leaf, (head, values)), missing) in self.leaves.iter_mut().zip(pages).zip(missing) {
+        for ((leaf, page), missing) in self.leaves.iter_mut().zip(pages).zip(missing) {
             let offset = self.sink.position().cast_signed();
-            self.sink.write_all(&head)?;
-            self.sink.write_all(&values)?;
-            let size = (head.len() + values.len()) as i64;
-            total += size;
-            chunks.push(leaf.chunk(offset, size, self.rows.cast_signed(), missing));
+            self.sink.write_all(&page.head)?;
+            self.sink.write_all(&page.body)?;
+            let size = (page.head.len() + page.body.len()) as i64;
+            let sizes = (page.head.len() as i64 + page.plain, size);
+            total += sizes.0;
+            let rows = self.rows.cast_signed();
+            chunks.push(leaf.chunk(offset, sizes, rows, missing, code(encoder)));
         }
         let group = Struct::default()
             .with(1, Value::List(chunks))
@@ -146,22 +99,15 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// Writes the footer; `metadata` is stored under the key `spile`.
-    pub(crate) fn finish(self, metadata: &str) -> Result<()> {
+    /// Writes the footer with these keys and values.
+    pub(crate) fn finish(self, metadata: &[(String, String)]) -> Result<()> {
         let count = i32::try_from(self.leaves.len()).unwrap_or(i32::MAX);
         let root = Struct::default().with(4, "schema".into()).with(5, Value::Short(count));
         let schema = std::iter::once(root).chain(self.leaves.into_iter().map(|leaf| leaf.schema));
-        let pair = |key: &str, value: &str| {
-            Value::Struct(Struct::default().with(1, key.into()).with(2, value.into()))
+        let pair = |(key, value): &(String, String)| {
+            Value::Struct(Struct::default().with(1, key[..].into()).with(2, value[..].into()))
         };
-        let mut pairs = vec![pair(DESCRIPTION, metadata)];
-        if let Some(frames) = self.table.frames {
-            pairs.push(pair(FRAMES, &frames.to_string()));
-        }
-        if !self.coordinates.is_empty() {
-            let names: Vec<&str> = self.coordinates.iter().map(|own| &own.name[..]).collect();
-            pairs.push(pair(COORDINATES, &names.join("\n")));
-        }
+        let pairs = metadata.iter().map(pair).collect();
         let footer = Struct::default()
             .with(1, Value::Short(1))
             .with(2, Value::List(schema.map(Value::Struct).collect()))
@@ -179,21 +125,13 @@ impl<'a> File<'a> {
     }
 }
 
-/// The name of element `k` of a row: `velocity[2]`. The first index varies fastest.
-fn name(column: &Column<'_>, k: u64) -> String {
-    let path = &column.node.path;
-    let slash = if RESERVED.contains(&path.as_str()) { "/" } else { "" };
-    if column.tail.is_empty() {
-        let index = if ends_with_index(path) { EMPTY_INDEX } else { "" };
-        return format!("{slash}{path}{index}");
-    }
-    let mut rest = k;
-    let index = column.tail.iter().map(|len| {
-        let digit = rest % len;
-        rest /= len;
-        digit.to_string()
-    });
-    format!("{slash}{path}[{}]", index.collect::<Vec<_>>().join(","))
+/// An encoded page.
+struct Page {
+    head: Vec<u8>,
+    /// Levels and values, maybe compressed.
+    body: Vec<u8>,
+    /// Length of the uncompressed body.
+    plain: i64,
 }
 
 impl Leaf {
@@ -213,8 +151,8 @@ impl Leaf {
         self.runs.iter().filter(|(_, defined)| !defined).map(|(rows, _)| rows).sum()
     }
 
-    /// Encodes the page of the current row group: header with levels, and values.
-    fn page(&mut self, rows: u64) -> Result<(Vec<u8>, Vec<u8>)> {
+    /// Encodes the page of the current row group.
+    fn page(&mut self, rows: u64, encoder: Option<Encoder>) -> Result<Page> {
         let mut levels = Vec::new();
         if self.optional {
             levels.extend([0; 4]);
@@ -229,22 +167,34 @@ impl Leaf {
         self.runs.clear();
         let values = self.stored.encode(self.dtype, std::mem::take(&mut self.values));
         let values = values.map_err(|e| e.in_object(format!("\"{}\"", self.name)))?;
-        let mut head = wire::page_header(rows, (levels.len() + values.len()) as u64)?;
-        head.extend(levels);
-        Ok((head, values))
+        // Values are not copied where there are no levels.
+        let mut body = if levels.is_empty() { values } else { [levels, values].concat() };
+        let plain = body.len();
+        if let Some(encoder) = encoder {
+            body = encoder.encode(&body)?;
+        }
+        let head = wire::page_header(rows, plain as u64, body.len() as u64)?;
+        Ok(Page { head, body, plain: plain as i64 })
     }
 
     /// Metadata of the column chunk.
-    fn chunk(&self, offset: i64, size: i64, rows: i64, missing: u64) -> Value {
+    fn chunk(
+        &self,
+        offset: i64,
+        (plain, size): (i64, i64),
+        rows: i64,
+        missing: u64,
+        codec: i32,
+    ) -> Value {
         let short = |n: i64| Value::Short(n as i32);
         let encodings = vec![short(PLAIN), short(RLE)];
         let meta = Struct::default()
             .with(1, short(self.schema.int(1).unwrap_or(0)))
             .with(2, Value::List(encodings))
             .with(3, Value::List(vec![self.name.as_str().into()]))
-            .with(4, Value::Short(0))
+            .with(4, Value::Short(codec))
             .with(5, Value::Int(rows))
-            .with(6, Value::Int(size))
+            .with(6, Value::Int(plain))
             .with(7, Value::Int(size))
             .with(9, Value::Int(offset))
             // Without a null count of 0 fastparquet converts integers to floats.

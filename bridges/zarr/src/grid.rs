@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use spile_codecs::Encoder;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Compression, Compressor, WriteOptions};
+use spile_core::format::{Compression, WriteOptions};
 use spile_core::shape::{Order, Shape};
 
 /// Target size in bytes of a file with uncompressed chunks, or with a shard.
@@ -104,18 +104,15 @@ fn find<N: AsRef<str>>(list: &[(String, u64)], names: &[N]) -> Option<u64> {
     list.iter().find(|(own, _)| is_named(own)).map(|(_, length)| *length)
 }
 
-/// The encoder of a compression; the default levels are those of zarr-python.
+/// The encoder of a compression.
 fn encoder(compression: Compression) -> Result<Option<Encoder>> {
-    let Compression { compressor, level } = compression;
-    match compressor {
-        Compressor::None => Ok(None),
-        Compressor::Gzip => Ok(Some(Encoder::Gzip(level.unwrap_or(5)))),
-        Compressor::Zstd => Ok(Some(Encoder::Zstd(level.unwrap_or(3)))),
-        other => {
-            let name = format!("{other:?}").to_lowercase();
+    match Encoder::new(compression) {
+        Some(Encoder::Snappy | Encoder::Lz4) => {
+            let name = format!("{:?}", compression.compressor).to_lowercase();
             Err(Error::argument(format!("Zarr stores are not written with {name}"))
                 .hint("supported are none, gzip[:1-9] and zstd[:1-22]"))
         }
+        other => Ok(other),
     }
 }
 

@@ -129,14 +129,15 @@ pub(crate) fn array_document(
     } else {
         json!({ "name": "bytes", "configuration": { "endian": "little" } })
     });
-    codecs.extend(encoder.map(|encoder| match encoder {
-        Encoder::Gzip(level) => json!({ "name": "gzip", "configuration": { "level": level } }),
-        Encoder::Zlib(level) => {
-            json!({ "name": "numcodecs.zlib", "configuration": { "level": level } })
+    codecs.extend(encoder.and_then(|encoder| match encoder {
+        Encoder::Gzip(level) => {
+            Some(json!({ "name": "gzip", "configuration": { "level": level } }))
         }
         Encoder::Zstd(level) => {
-            json!({ "name": "zstd", "configuration": { "level": level, "checksum": false } })
+            Some(json!({ "name": "zstd", "configuration": { "level": level, "checksum": false } }))
         }
+        // Refused by `Settings`.
+        Encoder::Zlib(_) | Encoder::Snappy | Encoder::Lz4 => None,
     }));
     if grid.shard.is_some() {
         codecs = vec![json!({ "name": "sharding_indexed", "configuration": {

@@ -113,6 +113,43 @@ pub(crate) fn lz4_blocks(mut from: &[u8], out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
+/// Decodes an LZ4 frame (LZ4 Frame Format 1.6). Checksums are not verified.
+pub(crate) fn lz4_frame(mut from: &[u8], out: &mut [u8]) -> Result<()> {
+    if u32::from_le_bytes(*take(&mut from)?) != 0x184d_2204 {
+        return Err(invalid("lz4: expected the magic number of a frame"));
+    }
+    let [flags, _] = *take::<2>(&mut from)?;
+    let set = |bit: u8| flags & (1 << bit) != 0;
+    if flags >> 6 != 1 || set(0) {
+        return Err(invalid("lz4: frame version or dictionary is not supported"));
+    }
+    // Content size and header checksum.
+    let skipped = if set(3) { 9 } else { 1 };
+    from = from.get(skipped..).ok_or_else(too_short)?;
+    let mut at = 0;
+    loop {
+        let size = u32::from_le_bytes(*take(&mut from)?);
+        if size == 0 {
+            return expect_length(at, out);
+        }
+        let len = (size & 0x7fff_ffff) as usize;
+        let (block, next) = from.split_at_checked(len).ok_or_else(too_short)?;
+        from = next.get(if set(4) { 4 } else { 0 }..).ok_or_else(too_short)?;
+        let (before, target) = out.split_at_mut(at);
+        at += if size & 0x8000_0000 != 0 {
+            let target = target.get_mut(..len).ok_or_else(|| invalid("lz4: frame is too long"))?;
+            target.copy_from_slice(block);
+            len
+        } else {
+            // Blocks refer to up to 64 KiB before them, unless they are independent.
+            let window = if set(5) { 0 } else { before.len().min(64 << 10) };
+            let window = &before[before.len() - window..];
+            lz4_flex::block::decompress_into_with_dict(block, target, window)
+                .map_err(|error| invalid(format!("invalid lz4 data: {error}")))?
+        };
+    }
+}
+
 /// Decodes LZF: runs of literal bytes and back references.
 pub(crate) fn lzf(stored: &[u8], out: &mut [u8]) -> Result<()> {
     let mut decoded = || {

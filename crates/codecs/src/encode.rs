@@ -1,7 +1,8 @@
 //! Compression of new chunks.
 
-use libdeflater::{CompressionError, CompressionLvl, Compressor};
+use libdeflater::{CompressionError, CompressionLvl};
 use spile_core::error::{Error, Result};
+use spile_core::format::{Compression, Compressor};
 
 /// A compression with its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,30 +13,56 @@ pub enum Encoder {
     Zlib(i32),
     /// A Zstandard frame; levels 1 to 22.
     Zstd(i32),
+    /// A snappy block.
+    Snappy,
+    /// An LZ4 block without its length.
+    Lz4,
 }
 
 impl Encoder {
+    /// The encoder of a compression: gzip has level 5 if none is given, Zstandard 3. None without compression.
+    pub fn new(compression: Compression) -> Option<Self> {
+        let Compression { compressor, level } = compression;
+        match compressor {
+            Compressor::Gzip => Some(Self::Gzip(level.unwrap_or(5))),
+            Compressor::Zstd => Some(Self::Zstd(level.unwrap_or(3))),
+            Compressor::Snappy => Some(Self::Snappy),
+            Compressor::Lz4 => Some(Self::Lz4),
+            _ => None,
+        }
+    }
+
     /// Upper bound of the memory in bytes that [`Encoder::encode`] needs for `len` bytes: the result, and the
     /// tables of the encoder, which are larger for higher levels.
     pub fn memory(self, len: u64) -> u64 {
         let tables = match self {
-            Self::Gzip(_) | Self::Zlib(_) => 2 << 20,
+            Self::Gzip(_) | Self::Zlib(_) | Self::Snappy | Self::Lz4 => 2 << 20,
             Self::Zstd(..=12) => len.saturating_mul(2).min(16 << 20),
             Self::Zstd(_) => len.saturating_mul(10).min(1 << 30),
         };
-        len.saturating_add(len / 128 + 4096).saturating_add(tables)
+        len.saturating_add(len / 6 + 4096).saturating_add(tables)
     }
 
     /// The encoded `bytes`: always the same for the same bytes. Fails if the level does not exist.
     pub fn encode(self, bytes: &[u8]) -> Result<Vec<u8>> {
         match self {
-            Self::Gzip(level) => {
-                deflate(bytes, level, Compressor::gzip_compress_bound, Compressor::gzip_compress)
-            }
-            Self::Zlib(level) => {
-                deflate(bytes, level, Compressor::zlib_compress_bound, Compressor::zlib_compress)
-            }
+            Self::Gzip(level) => deflate(
+                bytes,
+                level,
+                libdeflater::Compressor::gzip_compress_bound,
+                libdeflater::Compressor::gzip_compress,
+            ),
+            Self::Zlib(level) => deflate(
+                bytes,
+                level,
+                libdeflater::Compressor::zlib_compress_bound,
+                libdeflater::Compressor::zlib_compress,
+            ),
             Self::Zstd(level) => zstd(bytes, level),
+            Self::Snappy => snap::raw::Encoder::new()
+                .compress_vec(bytes)
+                .map_err(|error| Error::unsupported("codec", format!("snappy: {error}"))),
+            Self::Lz4 => Ok(lz4_flex::block::compress(bytes)),
         }
     }
 }
@@ -61,12 +88,16 @@ pub fn shuffle(element: usize, bytes: &[u8]) -> Vec<u8> {
 fn deflate(
     bytes: &[u8],
     level: i32,
-    bound: fn(&mut Compressor, usize) -> usize,
-    compress: fn(&mut Compressor, &[u8], &mut [u8]) -> std::result::Result<usize, CompressionError>,
+    bound: fn(&mut libdeflater::Compressor, usize) -> usize,
+    compress: fn(
+        &mut libdeflater::Compressor,
+        &[u8],
+        &mut [u8],
+    ) -> std::result::Result<usize, CompressionError>,
 ) -> Result<Vec<u8>> {
     let level = CompressionLvl::new(level)
         .map_err(|_| Error::argument(format!("deflate has no compression level {level}")))?;
-    let mut encoder = Compressor::new(level);
+    let mut encoder = libdeflater::Compressor::new(level);
     let mut out = vec![0; bound(&mut encoder, bytes.len())];
     let len = compress(&mut encoder, bytes, &mut out);
     out.truncate(len.map_err(|error| Error::unsupported("codec", format!("deflate: {error}")))?);
@@ -110,6 +141,7 @@ mod tests {
             (Encoder::Gzip(5), Step::Gzip),
             (Encoder::Zlib(4), Step::Zlib),
             (Encoder::Zstd(3), Step::Zstd),
+            (Encoder::Snappy, Step::Snappy),
             (Encoder::Zstd(19), Step::Zstd),
         ] {
             let first = encoder.encode(&bytes).unwrap();

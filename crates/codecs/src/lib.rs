@@ -73,6 +73,8 @@ pub enum Step {
     Lz4WithLength,
     /// LZ4 blocks with their lengths, as the HDF5 filter 32004 writes them.
     Lz4Blocks,
+    /// An LZ4 frame, as Arrow writes it.
+    Lz4Frame,
     /// A byte shuffle of elements of this size in bytes.
     Shuffle(usize),
     /// A bit shuffle of blocks of elements, as the HDF5 filter 32008 writes it.
@@ -132,7 +134,7 @@ impl Step {
             Self::Snappy => "snappy",
             Self::Lzf => "lzf",
             Self::Blosc => "blosc",
-            Self::Lz4 | Self::Lz4WithLength | Self::Lz4Blocks => "lz4",
+            Self::Lz4 | Self::Lz4WithLength | Self::Lz4Blocks | Self::Lz4Frame => "lz4",
             Self::Shuffle(_) => "shuffle",
             Self::Bitshuffle { .. } => "bitshuffle",
             Self::Fletcher32 => "fletcher32",
@@ -191,6 +193,7 @@ impl Step {
             Self::Lz4 => compression::lz4(stored, out),
             Self::Lz4WithLength => compression::lz4_with_length(stored, out),
             Self::Lz4Blocks => compression::lz4_blocks(stored, out),
+            Self::Lz4Frame => compression::lz4_frame(stored, out),
             Self::Shuffle(element) => {
                 expect_length(stored.len(), out)?;
                 shuffle::unshuffle(element, stored, out);

@@ -1,10 +1,47 @@
-//! A dataset as a table, for CSV and Parquet: the columns are arrays with the same number of rows; the rows
-//! of all frames are concatenated.
+//! A dataset as a table, for CSV, Parquet and Arrow: one policy for all of them.
+//!
+//! A table has the arrays of one set of axes. If a dataset has several sets, the one with the most values is
+//! written, and the other arrays are reported as not written; a selection picks another set.
+//!
+//! | arrays | rows | columns before those of the arrays |
+//! |---|---|---|
+//! | logged quantities, tables | one per entry | the coordinate of the rows, if there is one |
+//! | traces | one per sample | the time; one per array if the time bases differ |
+//! | fields and traces of two or more dimensions | one per element | the coordinate, or the index, of every dimension |
+//! | points per frame | one per point and frame | the index of the point |
+//!
+//! With frames, `frame`, `step` and `time` are the first columns, and the rows of all frames are concatenated.
+//! Other arrays of several dimensions have one column per element of a row: `stress[0]`. Positions, velocities and
+//! forces of points are `x`, `vx` and `fx`.
 
-use spile_core::{
-    ArrayDesc, Axes, ByteOrder, Coord, DType, Dataset, Error, Hint, Node, NodeId, Order, Result,
-    Selection, Shape, Slice, convert,
-};
+mod axes;
+mod choose;
+mod stored;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+use spile_core::Dataset;
+use spile_core::convert;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Hint, Result};
+use spile_core::layout::ArrayDesc;
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::semantics::{Quantity, Role};
+use spile_core::shape::{Order, Shape};
+use spile_core::tree::{Node, NodeId};
+use spile_core::wire::ByteOrder;
+
+pub use axes::Axis;
+pub use stored::{StoredColumn, StoredTable, missing_element, missing_number};
+
+/// Maximum number of columns, that of spreadsheets.
+pub const MOST_COLUMNS: u64 = 16_384;
+
+/// Names of the columns that describe frames.
+pub const FRAME_COLUMNS: [&str; 3] = ["frame", "step", "time"];
 
 /// A dataset as a table.
 pub struct Table<'a> {
@@ -12,16 +49,27 @@ pub struct Table<'a> {
     /// Code of errors about datasets that are not tables.
     code: &'static str,
     /// The arrays.
-    pub columns: Vec<Column<'a>>,
-    /// Number of frames; `None` for a dataset without frames.
-    pub frames: Option<u64>,
+    pub arrays: Vec<Column<'a>>,
+    /// Coordinates of the rows, whose columns are before those of the arrays.
+    pub axes: Vec<Axis>,
+    /// Every element has a row, with the coordinates of all dimensions.
+    pub long: bool,
+    /// The columns in order.
+    pub fields: Vec<Field>,
+    /// Rows of each frame, or of the only part of a dataset without frames; in long tables lengths of the first
+    /// dimension.
+    rows: Vec<u64>,
+    /// Whether the arrays are in frames.
+    has_frames: bool,
     /// Whether the steps, and the times, of all frames are known.
-    pub moments: [bool; 2],
-    /// Number of columns, including up to three for frame number, step and time.
-    pub width: u64,
+    moments: [bool; 2],
+    left_out: HashMap<NodeId, String>,
+    /// Points of the axes after the first.
+    points: Vec<OnceLock<Vec<u8>>>,
 }
 
-/// An array of a table; it has one column per element of a row.
+/// An array of a table.
+#[derive(Clone)]
 pub struct Column<'a> {
     id: NodeId,
     /// The node of the array.
@@ -34,18 +82,44 @@ pub struct Column<'a> {
     pub dtype: DType,
 }
 
-/// A uniform coordinate of the rows of a table; row `k` is at `start + k * step`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RowCoordinate {
-    /// Name of the column.
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Name of the column: the path of the array, the name of the coordinate.
     pub name: String,
-    /// Coordinate of the first row.
-    pub start: f64,
-    /// Distance between rows.
-    pub step: f64,
+    /// Index of the element within a row; empty if a row has one element.
+    pub index: Vec<u64>,
+    /// Unit of the values.
+    pub units: Option<String>,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Whether rows may have no value.
+    pub optional: bool,
+    /// What the column contains.
+    pub content: Content,
 }
 
-/// Consecutive rows of one frame.
+/// What a column contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The number of the frame.
+    Frame,
+    /// The step of the frame.
+    Step,
+    /// The time of the frame.
+    Time,
+    /// Points of this axis.
+    Axis(usize),
+    /// An element of the rows of an array.
+    Array {
+        /// Number of the array.
+        array: usize,
+        /// Number of the element in C order.
+        element: usize,
+    },
+}
+
+/// Consecutive rows of one frame; in long tables consecutive indices of the first dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Frame; `None` for a dataset without frames.
@@ -65,167 +139,262 @@ impl Column<'_> {
     fn place(&self, error: Error) -> Error {
         error.in_object(format!("\"{}\"", self.node.path))
     }
+
+    /// The names of the columns for the components of a row of points: `x`, `vy`.
+    fn components(&self) -> Option<Vec<String>> {
+        let prefix = match self.array.semantics().quantity {
+            Some(Quantity::Position) => "",
+            Some(Quantity::Velocity) => "v",
+            Some(Quantity::Force) => "f",
+            _ => return None,
+        };
+        let [count @ 1..=3] = self.tail[..] else { return None };
+        let named = self.array.semantics().role == Role::Points;
+        named.then(|| {
+            ["x", "y", "z"][..count as usize].iter().map(|c| format!("{prefix}{c}")).collect()
+        })
+    }
 }
 
 impl<'a> Table<'a> {
-    /// The dataset as a table of at most `most` columns with types accepted by `fits`. Fails with
-    /// `Unsupported` and `code` if it is not a table. The number of rows is checked by [`Table::pieces`].
+    /// The dataset as a table with types accepted by `fits`. Fails with `Unsupported` and `code` if there is no array
+    /// for it, or if it has more than [`MOST_COLUMNS`].
     pub fn new(
         content: &'a Dataset,
         code: &'static str,
-        most: u64,
         fits: impl Fn(DType) -> bool,
     ) -> Result<Self> {
         let tree = content.tree();
-        let mut columns = Vec::new();
-        let (mut frames, mut width) = (None, 3_u64);
-        for (id, node, own) in tree.arrays() {
-            let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
-            let desc = tree.resolve(own).map_err(place)?;
-            if let Some(table) = desc.layout.frames() {
-                frames = Some(table.len().max(frames.unwrap_or(0)));
-            }
-            let stored = desc.dtype.with_order(ByteOrder::Little);
-            let dtype = if desc.map.is_some() { DType::F64 } else { stored };
-            if !fits(dtype) || desc.ragged().is_some() {
-                let message = format!("{dtype} is not supported in table columns");
-                return Err(place(Error::unsupported(code, message)).hint(Hint::SelectArrays));
-            }
-            let tail = desc.shape.lengths().get(1..).unwrap_or_default().to_vec();
-            let column = Column { id, node, array: own, tail, dtype };
-            width = width.saturating_add(column.count());
-            if width > most {
-                return Err(Error::unsupported(
-                    code,
-                    format!("the table has more than {most} columns"),
-                )
-                .hint(Hint::SelectArrays));
-            }
-            columns.push(column);
-        }
-        if columns.is_empty() {
-            return Err(Error::unsupported(code, "the dataset has no arrays"));
-        }
+        let choose::Choice { columns: arrays, mut left_out, long, rows, has_frames } =
+            choose::choose(content, code, &fits)?;
         let mut moments = [false; 2];
-        if let (Some(count), Some(axis)) = (frames, tree.frames()) {
+        if let (true, Some(axis)) = (has_frames, tree.frames()) {
             moments = [true; 2];
-            for frame in 0..count.min(axis.len()) {
+            for frame in 0..axis.len().min(rows.len() as u64) {
                 moments[0] &= axis.step(frame)?.is_some();
                 moments[1] &= axis.time(frame)?.is_some();
             }
         }
-        Ok(Self { content, code, columns, frames, moments, width })
-    }
-
-    /// Uniform coordinates of the rows, for example the time of a trace. One coordinate of all arrays has the name
-    /// of their dimension; different coordinates have the names of the first arrays along them: `ch2.time`. Empty
-    /// for tables with frames, if an array has no uniform coordinate, and if a name is that of an array.
-    pub fn row_coordinates(&self) -> Vec<RowCoordinate> {
-        let mut found: Vec<(&Column<'_>, f64, f64)> = Vec::new();
-        for column in &self.columns {
-            let Some(Coord::Uniform { start, step }) = column.array.coords.first() else {
-                return Vec::new();
-            };
-            let dim = column.array.dims.first();
-            let known = |(first, own_start, own_step): &(&Column<'_>, f64, f64)| {
-                first.array.dims.first() == dim && own_start == start && own_step == step
-            };
-            if !found.iter().any(known) {
-                found.push((column, *start, *step));
+        let axes = axes::axes(tree, &arrays, long, has_frames, &fits);
+        for axis in &axes {
+            if let Some(id) = axis.coord.node() {
+                left_out.insert(id, "it is a column of coordinates".into());
             }
         }
-        let alone = found.len() == 1;
-        let named = found.into_iter().map(|(column, start, step)| {
-            let dim = column.array.dims.first().map_or("", String::as_str);
-            let path = &column.node.path;
-            let name = if alone { dim.into() } else { format!("{path}.{dim}") };
-            RowCoordinate { name, start, step }
-        });
-        let named: Vec<RowCoordinate> = named.collect();
-        let taken = |own: &RowCoordinate| {
-            own.name.is_empty() || self.columns.iter().any(|column| column.node.path == own.name)
+        let points = axes.iter().map(|_| OnceLock::new()).collect();
+        let fields = Vec::new();
+        let mut table = Self {
+            content,
+            code,
+            arrays,
+            axes,
+            long,
+            fields,
+            rows,
+            has_frames,
+            moments,
+            left_out,
+            points,
         };
-        if self.frames.is_some() || named.iter().any(taken) { Vec::new() } else { named }
-    }
-
-    /// Number of rows of a column; none where the frame does not have it.
-    fn row_count(&self, column: &Column<'_>, frame: Option<u64>) -> Result<Option<u64>> {
-        let desc = self.content.tree().resolve(column.array)?;
-        let shape = match desc.layout.frames() {
-            Some(table) => table.cell(frame.unwrap_or(0))?.map(|cell| cell.shape),
-            None => Some(desc.shape.clone()),
-        };
-        let Some(shape) = shape else { return Ok(None) };
-        if shape.lengths().get(1..).unwrap_or_default() != column.tail {
-            let message = "a row has more elements in some frames than in others";
-            return Err(column.place(Error::unsupported(self.code, message)));
+        let count = |column: &Column<'_>| if long { 1 } else { column.count() };
+        let own = table.arrays.iter().fold(0_u64, |n, column| n.saturating_add(count(column)));
+        if own.saturating_add(3 + table.axes.len() as u64) > MOST_COLUMNS {
+            let message = format!("the table has more than {MOST_COLUMNS} columns");
+            return Err(Error::unsupported(code, message).hint(Hint::SelectArrays));
         }
-        Ok(Some(shape.lengths().first().copied().unwrap_or(1)))
+        table.fields = table.make_fields();
+        Ok(table)
     }
 
-    /// Hands out all rows, in order, in pieces of at most `most`, without reading values. A frame
-    /// without any array is a row without values. Fails if the arrays do not have the same number of
-    /// rows.
-    pub fn pieces(&self, most: u64, each: &mut dyn FnMut(Piece) -> Result<()>) -> Result<()> {
-        for k in 0..self.frames.unwrap_or(1) {
-            let frame = self.frames.map(|_| k);
-            let mut rows = None;
-            for column in &self.columns {
-                let Some(own) = self.row_count(column, frame)? else { continue };
-                if rows.is_some_and(|rows| rows != own) || (frame.is_some() && own == 0) {
-                    let message = "the columns of a table must have the same number of rows";
-                    let error = column
-                        .place(Error::unsupported(self.code, message))
-                        .hint(Hint::SelectArrays);
-                    return Err(match frame {
-                        Some(frame) => error.in_frame(frame),
-                        None => error,
-                    });
+    fn make_fields(&self) -> Vec<Field> {
+        let bare = |name: &str, dtype, content| Field {
+            name: name.into(),
+            index: Vec::new(),
+            units: None,
+            dtype,
+            optional: false,
+            content,
+        };
+        let mut fields = Vec::new();
+        if self.has_frames {
+            fields.push(bare(FRAME_COLUMNS[0], DType::I64, Content::Frame));
+            let known = [(DType::U64, Content::Step), (DType::F64, Content::Time)];
+            for (k, (dtype, content)) in
+                known.into_iter().enumerate().filter(|(k, _)| self.moments[*k])
+            {
+                fields.push(bare(FRAME_COLUMNS[1 + k], dtype, content));
+            }
+        }
+        for (k, axis) in self.axes.iter().enumerate() {
+            let field = bare(&axis.name, axis.dtype, Content::Axis(k));
+            fields.push(Field { units: axis.units.clone(), ..field });
+        }
+        let mut taken: HashSet<String> = fields.iter().map(|field| field.name.clone()).collect();
+        taken.extend(self.arrays.iter().map(|column| column.node.path.clone()));
+        for (array, column) in self.arrays.iter().enumerate() {
+            let units = column.node.attrs.get_str("units").filter(|units| !units.is_empty());
+            let free = |names: &Vec<String>| !names.iter().any(|name| taken.contains(name));
+            let components = column.components().filter(|names| !self.long && free(names));
+            taken.extend(components.iter().flatten().cloned());
+            let (count, tail) =
+                if self.long { (1, &[][..]) } else { (column.count(), &column.tail[..]) };
+            for element in 0..count as usize {
+                let content = Content::Array { array, element };
+                let mut field = bare(&column.node.path, column.dtype, content);
+                field.units = units.map(Into::into);
+                field.optional = self.has_frames;
+                match &components {
+                    Some(names) => field.name.clone_from(&names[element]),
+                    None => field.index = index_of(element as u64, tail),
                 }
-                rows = Some(own);
+                fields.push(field);
             }
-            let rows = rows.unwrap_or(1);
+        }
+        fields
+    }
+
+    /// Number of frames; `None` for a table without frames.
+    pub fn frames(&self) -> Option<u64> {
+        self.has_frames.then_some(self.rows.len() as u64)
+    }
+
+    /// Why an array is not a column of the table; `None` if it is one.
+    pub fn left_out(&self, id: NodeId) -> Option<&str> {
+        self.left_out.get(&id).map(String::as_str)
+    }
+
+    /// Number of rows of the table for each index of the first dimension.
+    fn elements(&self) -> u64 {
+        if self.long { self.arrays.first().map_or(1, Column::count) } else { 1 }
+    }
+
+    /// Number of rows of a piece.
+    pub fn row_count(&self, piece: &Piece) -> u64 {
+        piece.rows.saturating_mul(self.elements())
+    }
+
+    /// Hands out all rows, in order, in pieces of about `most` rows, without reading values. A frame without any array
+    /// is a row without values.
+    pub fn pieces(&self, most: u64, each: &mut dyn FnMut(Piece) -> Result<()>) -> Result<()> {
+        let most = (most / self.elements().max(1)).max(1);
+        for (frame, rows) in self.rows.iter().enumerate() {
+            let frame = self.has_frames.then_some(frame as u64);
             let mut first = 0;
-            while first < rows {
-                let count = most.max(1).min(rows - first);
-                each(Piece { frame, first, rows: count })?;
-                first += count;
+            while first < *rows {
+                let rows = most.min(rows - first);
+                each(Piece { frame, first, rows })?;
+                first += rows;
             }
         }
         Ok(())
     }
 
-    /// Reads the elements of the rows of `piece` as [`Column::dtype`]; `None` if the frame does not contain the
-    /// array. With C order row by row, with Fortran order column by column.
-    pub fn rows(
-        &self,
-        column: &Column<'_>,
-        piece: &Piece,
-        order: Order,
-    ) -> Result<Option<Vec<u8>>> {
-        let array = self.content.array_in_frame(column.id, piece.frame.unwrap_or(0))?;
-        let Some(array) = array else { return Ok(None) };
-        let selection = if array.shape().rank() == 0 {
-            Selection::all()
-        } else {
-            let rows = Slice::range(piece.first, piece.first + piece.rows);
-            Selection(vec![rows, Slice::Rest])
-        };
-        let bytes =
-            array.read_bytes(&selection, Axes::Order(order)).map_err(|e| column.place(e))?;
-        if column.dtype == array.dtype().with_order(ByteOrder::Little) && array.map().is_none() {
-            return Ok(Some(bytes));
-        }
-        let mut numbers = Vec::new();
-        convert::to_physical(array.dtype(), array.map(), array.missing(), &bytes, &mut numbers);
-        Ok(Some(convert::little_bytes(&mut numbers).to_vec()))
+    /// Reads the rows of `piece`: for each of the [fields](Table::fields) its little-endian elements, or `None` if the
+    /// frame does not contain the array.
+    pub fn read(&self, piece: &Piece) -> Result<Vec<Option<Vec<u8>>>> {
+        let arrays = self.arrays.par_iter().map(|column| self.read_array(column, piece));
+        let arrays: Vec<Option<Vec<u8>>> = arrays.collect::<Result<_>>()?;
+        let rows = self.row_count(piece) as usize;
+        let axis = self.content.tree().frames().zip(piece.frame);
+        let repeat = |value: [u8; 8]| Some(value.repeat(rows));
+        let fields = self.fields.iter().map(|field| {
+            Ok(match field.content {
+                Content::Frame => repeat(piece.frame.unwrap_or(0).to_le_bytes()),
+                Content::Step => match axis {
+                    Some((axis, frame)) => axis.step(frame)?.map(u64::to_le_bytes).and_then(repeat),
+                    None => None,
+                },
+                Content::Time => match axis {
+                    Some((axis, frame)) => axis.time(frame)?.map(f64::to_le_bytes).and_then(repeat),
+                    None => None,
+                },
+                Content::Axis(k) => Some(self.read_axis(k, piece)?),
+                Content::Array { array, element } => {
+                    let part = rows * field.dtype.size();
+                    arrays[array]
+                        .as_ref()
+                        .map(|all| all[element * part..(element + 1) * part].to_vec())
+                }
+            })
+        });
+        fields.collect()
     }
 
-    /// Step and time of a frame; `None` if they are not known for all frames.
-    pub fn moment(&self, frame: u64) -> Result<(Option<u64>, Option<f64>)> {
-        let Some(axis) = self.content.tree().frames() else { return Ok((None, None)) };
-        let step = if self.moments[0] { axis.step(frame)? } else { None };
-        let time = if self.moments[1] { axis.time(frame)? } else { None };
-        Ok((step, time))
+    /// The elements of an array: column by column, or in long tables in C order.
+    fn read_array(&self, column: &Column<'_>, piece: &Piece) -> Result<Option<Vec<u8>>> {
+        let array = self.content.array_in_frame(column.id, piece.frame.unwrap_or(0))?;
+        let Some(array) = array else { return Ok(None) };
+        let rank = array.shape().rank();
+        let columns: Vec<usize> = (1..rank).chain((rank > 0).then_some(0)).collect();
+        let axes = if self.long { Axes::Order(Order::C) } else { Axes::Slowest(&columns) };
+        read_rows(&array, piece, axes).map(Some).map_err(|e| column.place(e))
     }
+
+    /// The points of an axis, one per row of the piece.
+    fn read_axis(&self, k: usize, piece: &Piece) -> Result<Vec<u8>> {
+        let axis = &self.axes[k];
+        let inner: u64 =
+            self.axes[k + 1..].iter().filter(|_| self.long).map(|axis| axis.len).product();
+        let (first, count) = if axis.dim == 0 { (piece.first, piece.rows) } else { (0, axis.len) };
+        let range = Piece { frame: piece.frame, first, rows: count };
+        let read = || axis.read(self.content, &range, self.code);
+        let points = if axis.dim == 0 || self.has_frames {
+            &read()?
+        } else {
+            match self.points[k].get() {
+                Some(points) => points,
+                None => {
+                    let points = read()?;
+                    self.points[k].get_or_init(|| points)
+                }
+            }
+        };
+        let size = axis.dtype.size().max(1);
+        let mut once = Vec::with_capacity(points.len() * inner as usize);
+        for point in points.chunks_exact(size) {
+            for _ in 0..inner {
+                once.extend_from_slice(point);
+            }
+        }
+        let times = (self.row_count(piece) as usize * size).checked_div(once.len()).unwrap_or(0);
+        Ok(if times == 1 { once } else { once.repeat(times) })
+    }
+}
+
+/// The index of element `number`, in C order, of a row of shape `tail`.
+fn index_of(number: u64, tail: &[u64]) -> Vec<u64> {
+    let mut rest = number;
+    let mut index: Vec<u64> = tail
+        .iter()
+        .rev()
+        .map(|len| {
+            let digit = rest % len;
+            rest /= len;
+            digit
+        })
+        .collect();
+    index.reverse();
+    index
+}
+
+/// Reads rows of an array as physical values.
+fn read_rows(array: &Array, piece: &Piece, axes: Axes<'_>) -> Result<Vec<u8>> {
+    let selection = if array.shape().rank() == 0 {
+        Selection::all()
+    } else {
+        let rows = Slice::range(piece.first, piece.first + piece.rows);
+        Selection(vec![rows, Slice::Rest])
+    };
+    let bytes = array.read_bytes(&selection, axes)?;
+    if array.map().is_none() {
+        return Ok(bytes);
+    }
+    let mut numbers = Vec::new();
+    convert::to_physical(array.dtype(), array.map(), array.missing(), &bytes, &mut numbers);
+    Ok(convert::little_bytes(&mut numbers).to_vec())
+}
+
+/// Type of the elements that a table has of an array: little-endian, `float64` for scaled arrays.
+fn table_dtype(desc: &ArrayDesc) -> DType {
+    if desc.map.is_some() { DType::F64 } else { desc.dtype.with_order(ByteOrder::Little) }
 }

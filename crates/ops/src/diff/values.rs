@@ -134,7 +134,14 @@ impl<'a> Pair<'a> {
         let [size, other] = [first.dtype().size(), second.dtype().size()];
         match self.class {
             Class::Bytes => {
+                // Texts of different lengths are padded with NUL.
+                let text = [first, second].iter().all(|array| array.dtype().kind() == Kind::Text);
+                let trim = |element: &'_ [u8]| -> usize {
+                    let end = element.iter().rposition(|b| *b != 0 || !text);
+                    end.map_or(0, |last| last + 1)
+                };
                 let pairs = one.chunks(size.max(1)).zip(two.chunks(other.max(1)));
+                let pairs = pairs.map(|(a, b)| (&a[..trim(a)], &b[..trim(b)]));
                 pairs.enumerate().filter(|(_, (a, b))| a != b).for_each(|(k, _)| found(k, None));
             }
             Class::Integer => {

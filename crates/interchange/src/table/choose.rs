@@ -1,0 +1,237 @@
+//! Which arrays form the table.
+
+use std::collections::{HashMap, HashSet};
+
+use spile_core::Dataset;
+use spile_core::dataset::is_per_frame;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Hint, Result};
+use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::semantics::Role;
+use spile_core::shape::Shape;
+use spile_core::tree::NodeId;
+
+use super::{Column, MOST_COLUMNS, table_dtype};
+
+/// The arrays of a table.
+pub(super) struct Choice<'a> {
+    pub(super) columns: Vec<Column<'a>>,
+    /// Why the other arrays are not columns.
+    pub(super) left_out: HashMap<NodeId, String>,
+    /// Every element has a row.
+    pub(super) long: bool,
+    /// Rows of each frame; of the whole table without frames.
+    pub(super) rows: Vec<u64>,
+    pub(super) has_frames: bool,
+}
+
+/// Arrays with the same axes.
+#[derive(Default)]
+struct Group<'a> {
+    columns: Vec<Column<'a>>,
+    /// Number of values in all frames.
+    values: u64,
+    /// Rows of each frame; `None` if the frame has no array. One item without frames.
+    rows: Vec<Option<u64>>,
+}
+
+impl<'a> Group<'a> {
+    /// Adds an array with these rows, unless the group has other rows.
+    fn merge(&mut self, column: &Column<'a>, rows: &[Option<u64>], values: u64) -> bool {
+        let differ =
+            |(own, new): (&Option<u64>, &Option<u64>)| own.is_some() && new.is_some() && own != new;
+        if self.rows.iter().zip(rows).any(differ) {
+            return false;
+        }
+        self.rows.resize(self.rows.len().max(rows.len()), None);
+        for (own, new) in self.rows.iter_mut().zip(rows) {
+            *own = own.or(*new);
+        }
+        self.columns.push(column.clone());
+        self.values = self.values.saturating_add(values);
+        true
+    }
+}
+
+/// Chooses the arrays with the same axes that have the most values. Fails with `code` if no array fits a table.
+pub(super) fn choose<'a>(
+    content: &'a Dataset,
+    code: &'static str,
+    fits: &dyn Fn(DType) -> bool,
+) -> Result<Choice<'a>> {
+    let tree = content.tree();
+    let mut left_out = HashMap::new();
+    let mut first_misfit = None;
+    let mut candidates = Vec::new();
+    for (id, node, array) in tree.arrays() {
+        let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
+        let desc = tree.resolve(array).map_err(place)?;
+        let dtype = table_dtype(desc);
+        if !fits(dtype) || desc.ragged().is_some() {
+            let reason = format!("{dtype} is not supported in table columns");
+            let error = || place(Error::unsupported(code, reason.clone())).hint(Hint::SelectArrays);
+            first_misfit.get_or_insert_with(error);
+            left_out.insert(id, reason);
+            continue;
+        }
+        let tail = desc.shape.lengths().get(1..).unwrap_or_default().to_vec();
+        candidates.push(Column { id, node, array, tail, dtype });
+    }
+    let coordinates: HashSet<NodeId> = tree
+        .arrays()
+        .flat_map(|(_, _, array)| array.coords.iter().filter_map(Coord::node))
+        .collect();
+    let is_auxiliary = |column: &Column<'_>| {
+        coordinates.contains(&column.id) || column.array.semantics().role == Role::Mesh
+    };
+    let (mut auxiliary, mut data): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|column| is_auxiliary(column));
+    if data.is_empty() {
+        if let Some(error) = first_misfit {
+            return Err(error);
+        }
+        std::mem::swap(&mut auxiliary, &mut data);
+    }
+    for column in auxiliary {
+        let mesh = column.array.semantics().role == Role::Mesh;
+        let reason = if mesh {
+            "the mesh is no column of a table of its fields"
+        } else {
+            "it is the coordinate of other arrays"
+        };
+        left_out.insert(column.id, reason.into());
+    }
+    let choice = largest(content, data, left_out)?;
+    if choice.columns.is_empty() {
+        let reason = tree.arrays().find_map(|(id, ..)| choice.left_out.get(&id));
+        let message = reason.map_or("the dataset has no arrays", String::as_str);
+        return Err(Error::unsupported(code, message).hint(Hint::SelectArrays));
+    }
+    Ok(choice)
+}
+
+/// Chooses the group of arrays with the most values; the first of equal ones.
+fn largest<'a>(
+    content: &Dataset,
+    data: Vec<Column<'a>>,
+    mut left_out: HashMap<NodeId, String>,
+) -> Result<Choice<'a>> {
+    let tree = content.tree();
+    let mut numbers: HashMap<(bool, String), Vec<usize>> = HashMap::new();
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for column in data {
+        let (rows, values) = match rows_and_values(content, &column)? {
+            Ok(found) => found,
+            Err(reason) => {
+                left_out.insert(column.id, reason);
+                continue;
+            }
+        };
+        let key = (is_per_frame(tree, column.array), axes_key(column.array));
+        let same = numbers.entry(key).or_default();
+        if !same.iter().any(|k| groups[*k].merge(&column, &rows, values)) {
+            same.push(groups.len());
+            groups.push(Group { columns: vec![column], values, rows });
+        }
+    }
+    let most = groups.iter().map(|group| group.values).max();
+    let chosen = groups.iter().position(|group| Some(group.values) == most);
+    let mut chosen = chosen.map(|number| groups.swap_remove(number)).unwrap_or_default();
+    let long = chosen.columns.first().is_some_and(|column| is_long(column.array));
+    let has_frames = chosen.columns.iter().any(|column| is_per_frame(tree, column.array));
+    // Arrays that do not say which axis they have join, and so do those without frames: they are repeated.
+    for column in groups.into_iter().flat_map(|group| group.columns) {
+        let in_frames = is_per_frame(tree, column.array);
+        let fits = !long
+            && !is_long(column.array)
+            && (has_frames || !in_frames)
+            && chosen.columns.iter().all(|own| are_compatible(own.array, column.array));
+        let rows = if in_frames {
+            rows_and_values(content, &column)?.unwrap_or_default().0
+        } else {
+            let rows = column.array.shape.lengths().first().copied().unwrap_or(1);
+            vec![Some(rows); chosen.rows.len()]
+        };
+        if !fits || !chosen.merge(&column, &rows, 0) {
+            left_out.insert(column.id, "its axes differ from those of the table".into());
+        }
+    }
+    let Group { mut columns, rows, .. } = chosen;
+    columns.sort_by_key(|column| column.id.index());
+    let rows = rows.into_iter().map(|rows| rows.unwrap_or(1)).collect();
+    Ok(Choice { columns, left_out, long, rows, has_frames })
+}
+
+/// Whether arrays with the same number of rows may have the same axis.
+fn are_compatible(a: &ArrayDesc, b: &ArrayDesc) -> bool {
+    let axis = |array: &ArrayDesc| {
+        let dim = array.dims.first().filter(|dim| **dim != ArrayDesc::default_dims(1)[0]).cloned();
+        let coord = array.coords.first().filter(|coord| **coord != Coord::None).cloned();
+        (dim, coord)
+    };
+    let (one, two) = (axis(a), axis(b));
+    let trace = |array: &ArrayDesc| array.semantics().role == Role::Trace;
+    trace(a) == trace(b)
+        && a.semantics().point_set == b.semantics().point_set
+        && (one.0.is_none() || two.0.is_none() || one.0 == two.0)
+        && (one.1.is_none() || two.1.is_none() || one.1 == two.1)
+}
+
+/// Rows of each frame, and the number of values of an array in all frames. The inner error is why it is not a column.
+#[allow(clippy::type_complexity)] // Used in one place.
+fn rows_and_values(
+    content: &Dataset,
+    column: &Column<'_>,
+) -> Result<std::result::Result<(Vec<Option<u64>>, u64), String>> {
+    let desc = content.tree().resolve(column.array)?;
+    let row = column.count();
+    let Some(table) = desc.layout.frames() else {
+        let rows = desc.shape.lengths().first().copied().unwrap_or(1);
+        return Ok(Ok((vec![Some(rows)], rows.saturating_mul(row))));
+    };
+    content.limits().allow(table.len().saturating_mul(32), "the rows of the frames")?;
+    let (mut rows, mut sum) = (Vec::new(), 0_u64);
+    for frame in 0..table.len() {
+        let own = table.cell(frame)?.map(|cell| cell.shape);
+        let lengths = own.as_ref().map(Shape::lengths);
+        if lengths.is_some_and(|lengths| lengths.get(1..).unwrap_or_default() != column.tail) {
+            return Ok(Err("a row has more elements in some frames than in others".into()));
+        }
+        let own = lengths.map(|lengths| lengths.first().copied().unwrap_or(1));
+        if own == Some(0) {
+            return Ok(Err(format!("frame {frame} has no rows")));
+        }
+        sum = sum.saturating_add(own.unwrap_or(0).saturating_mul(row));
+        rows.push(own);
+    }
+    Ok(Ok((rows, sum)))
+}
+
+/// Whether the array has one row per element: fields of several dimensions.
+fn is_long(array: &ArrayDesc) -> bool {
+    let unnamed = ArrayDesc::default_dims(array.dims.len());
+    let named = array.dims.len() > 1 && array.dims[1..] != unnamed[1..];
+    let columns = array.shape.lengths().iter().skip(1).fold(1_u64, |n, len| n.saturating_mul(*len));
+    let role = array.semantics().role;
+    array.dims.len() > 1
+        && (role == Role::Field
+            // Columns without a name are those of a waveform, also with a uniform coordinate.
+            || (role == Role::Trace && named)
+            || array.coords[1..].iter().any(|coord| coord.node().is_some())
+            || columns > MOST_COLUMNS - 16)
+}
+
+/// Arrays with equal keys and the same number of rows are columns of one table.
+fn axes_key(array: &ArrayDesc) -> String {
+    let set = &array.semantics().point_set;
+    if is_long(array) {
+        let lengths = array.shape.lengths();
+        return format!("{lengths:?} {:?} {:?} {set:?}", array.dims, array.coords);
+    }
+    let trace = array.semantics().role == Role::Trace;
+    // Traces have time columns of their own; a single row needs no axis.
+    if trace || array.shape.lengths().first().is_none_or(|rows| *rows <= 1) {
+        return format!("{trace} {set:?}");
+    }
+    format!("{:?} {:?} {set:?}", array.dims[0], array.coords[0])
+}
