@@ -367,6 +367,77 @@ def special():
     assert found.rows["vlen_compound/s"]["shape"] == [2] and "string_array" in found.rows
 
 
+def virtual(libver):
+    """Virtual datasets, with sources in this file and in others."""
+    data = [values(">f8", (4, 5)) for _ in range(3)]
+    os.makedirs("parts", exist_ok=True)
+    for k, own in enumerate(data):
+        with h5py.File(f"parts/s{k}.h5", "w", libver=libver) as file:
+            file["d"] = own
+            file.create_dataset("g/packed", data=own, chunks=(3, 2), compression="gzip", shuffle=True)
+            file["long"] = values("i4", (40000, 3))
+    stack = h5py.VirtualLayout((4, 4, 5), "f8")
+    for k in range(3):
+        stack[k] = h5py.VirtualSource(f"parts/s{k}.h5", "g/packed" if k == 1 else "/d", shape=(4, 5))
+    stack[3] = h5py.VirtualSource("parts/missing.h5", "d", shape=(4, 5))
+    spaced = h5py.VirtualLayout((8, 10), ">f8")
+    source = h5py.VirtualSource("parts/s0.h5", "d", shape=(4, 5))
+    spaced[::2, 5:] = source
+    spaced[1::2, 1:9:4] = source[:, 1:4:2]
+    whole = h5py.VirtualLayout((80000, 3), "i4")
+    whole[:40000] = h5py.VirtualSource("parts/s0.h5", "long", shape=(40000, 3))
+    whole[40000:] = h5py.VirtualSource("parts/s2.h5", "long", shape=(40000, 3))
+    with h5py.File("virtual.h5", "w", libver="latest") as file:
+        file["own"] = np.arange(12, dtype="i2").reshape(3, 4)
+        inside = h5py.VirtualLayout((4, 3), "i2")
+        for k in range(3):
+            inside[:, k] = h5py.VirtualSource(file["own"])[k]
+        file.create_virtual_dataset("inside", inside)
+        file.create_virtual_dataset("stack", stack, fillvalue=-1.5)
+        file.create_virtual_dataset("spaced", spaced, fillvalue=np.nan)
+        file.create_virtual_dataset("whole", whole)
+        file["stack"].attrs["units"] = "m"
+    found = agree("virtual.h5", 5, silent=False)
+    assert list(found) == ["stack"] and "missing.h5" in found["stack"], found
+    spile("convert", "virtual.h5", "virtual.nc", "--verify", "--overwrite")
+    # Refused with the reason: a series of names, other types, a file elsewhere.
+    with h5py.File("refused.h5", "w", libver="latest") as file:
+        for name, kind, path in [("other_type", "f4", "parts/s0.h5"), ("elsewhere", "f8", "/etc/passwd")]:
+            own = h5py.VirtualLayout((4, 5), kind)
+            own[:] = h5py.VirtualSource(path, "d", shape=(4, 5))
+            file.create_virtual_dataset(name, own)
+        series = h5p.create(h5p.DATASET_CREATE)
+        space = h5s.create_simple((0, 4, 5), (h5s.UNLIMITED, 4, 5))
+        space.select_hyperslab((0, 0, 0), (h5s.UNLIMITED, 1, 1), (1, 1, 1), (1, 4, 5))
+        series.set_virtual(space, b"parts/s%b.h5", b"d", h5s.create_simple((4, 5)))
+        h5d.create(file.id, b"series", h5t.IEEE_F64LE, h5s.create_simple((0, 4, 5), (h5s.UNLIMITED, 4, 5)), series)
+        file["fine"] = 1
+    reasons = findings("refused.h5")
+    assert sorted(reasons) == ["elsewhere", "other_type", "series"], reasons
+    assert "type" in reasons["other_type"] and "folder" in reasons["elsewhere"], reasons
+
+
+def external():
+    """Data in other files."""
+    data = values(">i4", (20, 30))
+    with open("raw_a.bin", "wb") as first, open("raw_b.bin", "wb") as second:
+        first.write(b"head" + data.tobytes()[:1000])
+        second.write(data.tobytes()[1000:] + b"tail")
+    with h5py.File("external.h5", "w") as file:
+        parts = [("raw_a.bin", 4, 1000), ("raw_b.bin", 0, h5py.h5f.UNLIMITED)]
+        file.create_dataset("two", (20, 30), ">i4", external=parts)
+        file.create_dataset("one", (5,), "u1", external=[("raw_b.bin", 1, 5)])
+        file["plain"] = np.arange(4)
+        file.create_dataset("missing", (5,), "u1", external=[("nothing.bin", 0, 5)])
+        file.create_dataset("outside", (5,), "u1", external=[("../etc/passwd", 0, 5), ("/etc/passwd", 0, 5)])
+    compared = Compared("external.h5")
+    compared.array("two", data, None)
+    with open("raw_b.bin", "rb") as file:
+        compared.array("one", np.frombuffer(file.read()[1:6], "u1"), None)
+    compared.array("plain", np.arange(4), None)
+    assert sorted(compared.findings) == ["missing", "outside"], compared.findings
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -374,6 +445,8 @@ def main():
             types(libver)
             layouts(libver)
             attributes(libver)
+            virtual(libver)
+        external()
         filters()
         links()
         special()
