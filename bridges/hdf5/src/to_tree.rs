@@ -6,10 +6,12 @@ mod chunked;
 mod dataset;
 mod decoder;
 mod fields;
+mod files;
 mod links;
 pub(crate) mod mat;
 mod references;
 pub(crate) mod scales;
+mod virtual_dataset;
 
 use std::collections::HashMap;
 
@@ -31,7 +33,9 @@ use crate::wire::heap::GlobalHeaps;
 use crate::wire::{self, Context, Readable, is_fatal};
 use dataset::{Content, StoredDataset};
 use decoder::Decoder;
+use files::OtherFiles;
 use links::PendingLink;
+use virtual_dataset::PendingVirtual;
 
 /// Attributes that only netCDF libraries write.
 const NETCDF: [&str; 4] = ["_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"];
@@ -46,6 +50,15 @@ struct File {
 /// Reads all metadata. Objects that cannot be read are warnings of severity error. Fails if there is no
 /// HDF5 superblock or root group, or if the metadata exceed the limits.
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    open_with(source, options, true)
+}
+
+/// Opens a file that is the source of a virtual dataset. Its datasets do not refer to other files.
+fn open_source(source: Source, options: &OpenOptions) -> Result<Parsed> {
+    open_with(source, options, false)
+}
+
+fn open_with(source: Source, options: &OpenOptions, others: bool) -> Result<Parsed> {
     let ctx = Context::new(&source, &options.limits)?;
     let root = Header::read(&ctx, ctx.root)?;
     let mut walk = Walk {
@@ -57,6 +70,9 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         dimensions: HashMap::new(),
         attributes: Vec::new(),
         links: Vec::new(),
+        virtual_datasets: Vec::new(),
+        files: OtherFiles::default(),
+        others,
         references: Vec::new(),
         skipped: HashMap::new(),
         netcdf: false,
@@ -70,19 +86,21 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         walk.report.error("hdf5-014", message).at(len);
     }
     walk.group(ROOT, &root)?;
+    walk.resolve_virtual(options)?;
     walk.resolve_references()?;
     walk.resolve_links()?;
     let arrays = walk.tree.arrays().filter(|(_, _, desc)| !matches!(desc.layout, Layout::Same(_)));
     let datasets: Vec<_> =
         arrays.map(|(_, node, desc)| (node.path.clone(), desc.clone())).collect();
     walk.decode_attributes()?;
-    let Walk { mut tree, report, writer, metadata, .. } = walk;
+    let Walk { mut tree, report, writer, metadata, files, .. } = walk;
     cf::set_roles(&mut tree)?;
     let mut summary = Attrs::from([
         ("superblock", Value::UInt(u64::from(ctx.superblock))),
         ("datasets", Value::UInt(datasets.len() as u64)),
     ]);
     summary.extend(writer.map(|text| ("written by", Value::from(text))));
+    let source = files.join(source)?;
     let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(report.findings);
     let file = File { datasets, metadata: ctx.into_regions() };
     Ok(parsed.with_metadata(metadata).with_native(file))
@@ -101,6 +119,10 @@ pub(crate) struct Walk<'a> {
     /// Stored attributes of each node.
     attributes: Vec<(NodeId, Vec<Attribute>)>,
     links: Vec<PendingLink>,
+    virtual_datasets: Vec<PendingVirtual>,
+    files: OtherFiles,
+    /// Datasets may refer to other files.
+    others: bool,
     /// Arrays of references.
     references: Vec<NodeId>,
     /// Paths of objects that cannot be read, by object header address.
@@ -198,7 +220,18 @@ impl Walk<'_> {
         }
         let no_paths = |_| None;
         let decoder = Decoder { ctx: self.ctx, heaps: &self.heaps, path: &no_paths };
-        let content = StoredDataset::read(self.ctx, header)?.content(&decoder)?;
+        let files = Some(&self.files).filter(|_| self.others);
+        let stored = StoredDataset::read(self.ctx, header, files)?;
+        if let (true, Some((desc, fill, mappings))) =
+            (self.others, stored.virtual_dataset(&decoder)?)
+        {
+            let (name, address) = (name.to_string(), header.address);
+            let pending =
+                PendingVirtual { parent, name, address, attributes: own, desc, fill, mappings };
+            self.virtual_datasets.push(pending);
+            return Ok(());
+        }
+        let content = stored.content(&decoder)?;
         let (node, sizes) = self.add_content(parent, name, content)?;
         self.nodes.insert(header.address, node);
         let mut own = own;

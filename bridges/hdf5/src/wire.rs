@@ -9,6 +9,7 @@ pub(crate) mod datatype;
 pub(crate) mod group;
 pub(crate) mod header;
 pub(crate) mod heap;
+pub(crate) mod mapping;
 pub(crate) mod messages;
 
 use std::cell::{Cell, RefCell};

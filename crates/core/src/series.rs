@@ -64,12 +64,13 @@ pub fn open_groups(
 ) -> Result<Parsed> {
     // Created before any file is opened, so that later changes are detected on reading.
     let source = Source::joined(folder, &groups.concat())?;
-    let mut starts = Vec::with_capacity(groups.len());
+    let mut starts = Vec::with_capacity(groups.len() + 1);
     let mut part = 0;
     for group in groups {
         starts.push(source.parts().get(part).map_or(0, Part::start));
         part += group.len();
     }
+    starts.push(source.len());
     let mut union = Union::new(&options.limits);
     let mut failure = None;
     for (batch, members) in groups.chunks(BATCH).enumerate() {
@@ -82,6 +83,12 @@ pub fn open_groups(
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let file = batch * BATCH + k;
             match member {
+                // Its offsets would be those of other files.
+                Ok(member) if member.len > starts[file + 1] - starts[file] => {
+                    let message = "skipped: it refers to other files";
+                    union.report.error("core-series", message).in_object(name);
+                    failure.get_or_insert(Error::unsupported("core-series", message));
+                }
                 Ok(member) => union.add(file, starts[file], &name, member)?,
                 Err(e) if e.kind() == ErrorKind::Limit => return Err(e.with_path(path)),
                 Err(error) => {
@@ -106,6 +113,8 @@ fn skipped(error: &Error) -> String {
 
 /// The metadata of one file.
 struct Member {
+    /// Length of its source in bytes.
+    len: u64,
     tree: Tree,
     summary: Attrs,
     warnings: Vec<Finding>,
@@ -144,7 +153,7 @@ impl Member {
             coordinates.push((node.path.clone(), new.then_some(decides)));
         }
         let (summary, warnings) = (dataset.summary().clone(), dataset.warnings().to_vec());
-        Ok(Self { tree: tree.clone(), summary, warnings, coordinates })
+        Ok(Self { len: source.len(), tree: tree.clone(), summary, warnings, coordinates })
     }
 
     fn moment(&self, file: usize) -> Moment {
@@ -215,7 +224,7 @@ impl Union {
     fn add(&mut self, file: usize, start: u64, name: &str, member: Member) -> Result<()> {
         let first = self.moments.is_empty();
         self.moments.push(member.moment(file));
-        let Member { tree, summary, warnings, coordinates } = member;
+        let Member { tree, summary, warnings, coordinates, .. } = member;
         // A run of thousands of files may repeat a warning in each: every object is reported once.
         for finding in warnings {
             let known = self.report.findings.iter().take(KNOWN_WARNINGS);
@@ -451,7 +460,13 @@ mod tests {
         let mut field = ArrayDesc::new(crate::dtype::DType::F64, shape, layout);
         field.meaning = Some(Box::new(Semantics { mesh: Some(mesh), ..Semantics::default() }));
         tree.add_array(ROOT, "field", field).unwrap();
-        Member { tree, summary: Attrs::new(), warnings: Vec::new(), coordinates: Vec::new() }
+        Member {
+            len: 0,
+            tree,
+            summary: Attrs::new(),
+            warnings: Vec::new(),
+            coordinates: Vec::new(),
+        }
     }
 
     #[test]

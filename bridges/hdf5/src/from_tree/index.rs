@@ -50,7 +50,8 @@ pub(super) struct ExternalFile {
 /// [`Indexed::skipped`]. Fails with `Unsupported` if `content` is not one file with a UTF-8 path.
 pub fn write_index(content: &Dataset, sink: &mut Sink) -> Result<Indexed> {
     let source = content.source();
-    let path = source.path().filter(|path| path.is_file()).ok_or_else(|| {
+    let single = source.parts().is_empty();
+    let path = source.path().filter(|path| single && path.is_file()).ok_or_else(|| {
         Error::unsupported("hdf5-031", "an HDF5 index needs a single source file")
     })?;
     // The library resolves relative names from the current directory of the reader.

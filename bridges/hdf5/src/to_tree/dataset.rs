@@ -10,10 +10,12 @@ use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::Tree;
+use spile_core::wire::ByteOrder;
 
 use super::chunked::StoredChunks;
 use super::decoder::Decoder;
 use super::fields::Part;
+use super::files::OtherFiles;
 use super::{chunked, fields};
 use crate::wire::Context;
 use crate::wire::attribute::datatype_of;
@@ -21,6 +23,7 @@ use crate::wire::chunk_index::read_chunk_index;
 use crate::wire::datatype::{Class, Datatype, Element};
 use crate::wire::header::{Header, Message, kind, resolve_shared};
 use crate::wire::heap::LocalHeap;
+use crate::wire::mapping::{Mapping, mappings};
 use crate::wire::messages::{DataLayout, Dataspace, ExternalFiles, fill_value, filter_pipeline};
 
 /// What a dataset becomes in the tree. `opaque` names a datatype that is read as opaque bytes.
@@ -47,11 +50,17 @@ pub(crate) struct StoredDataset<'a> {
     datatype: Datatype,
     space: Dataspace,
     fill: Option<Vec<u8>>,
+    /// Other files; `None` if this file is the source of a virtual dataset.
+    files: Option<&'a OtherFiles>,
 }
 
 impl<'a> StoredDataset<'a> {
     /// Reads datatype, dataspace and fill value.
-    pub(crate) fn read(ctx: &'a Context, header: &'a Header) -> Result<Self> {
+    pub(crate) fn read(
+        ctx: &'a Context,
+        header: &'a Header,
+        files: Option<&'a OtherFiles>,
+    ) -> Result<Self> {
         let required = |kind: u16, what: &str| -> Result<&'a Message> {
             let missing = || ctx.malformed(header.address, format!("dataset without a {what}"));
             header.find(kind).ok_or_else(missing)
@@ -66,7 +75,7 @@ impl<'a> StoredDataset<'a> {
                 fill = fill_value(&mut ctx.fields(&message.body, message.at), old)?;
             }
         }
-        Ok(Self { ctx, header, datatype, space, fill })
+        Ok(Self { ctx, header, datatype, space, fill, files })
     }
 
     /// Describes the dataset. Fails with `Unsupported` if its data cannot be decoded.
@@ -146,7 +155,7 @@ impl<'a> StoredDataset<'a> {
 
     fn layout(&self, element: &Element, part: Part, bytes: u64) -> Result<Layout> {
         if let Some(message) = self.header.find(kind::EXTERNAL) {
-            return Err(self.external(message));
+            return self.external(message, part, bytes);
         }
         let (storage, at) = self.data_layout()?;
         match storage {
@@ -208,29 +217,78 @@ impl<'a> StoredDataset<'a> {
                 let stored = StoredChunks { records, pipeline, fill };
                 Ok(chunked::layout(self.ctx, element, &storage, &self.space, stored, part))
             }
-            DataLayout::Virtual => {
-                let message = "virtual datasets are not supported";
-                let error = Error::unsupported("hdf5-011", message).at(at);
-                Err(error.hint("h5repack -l CONTI IN OUT copies the data into one file"))
+            DataLayout::Virtual(..) => {
+                let message = "a virtual dataset of this datatype is not supported";
+                Err(Error::unsupported("hdf5-011", message).at(at))
             }
         }
     }
 
-    /// The error for data in external files, with the name of the first file.
-    fn external(&self, message: &Message) -> Error {
-        let name = || -> Result<String> {
-            let list = ExternalFiles::read(&mut self.ctx.fields(&message.body, message.at))?;
-            let heap = LocalHeap::read(self.ctx, list.heap)?;
-            heap.text(self.ctx, list.slots.first().map_or(0, |slot| slot.0))
-        };
-        let at = self.ctx.file_offset(message.at);
-        match name() {
-            Ok(name) => {
-                let message = format!("data in the external file \"{name}\" are not supported");
-                Error::unsupported("hdf5-013", message).at(at)
-            }
-            Err(error) => error,
+    /// Description with the fill value as layout, and mappings, of a virtual dataset of numbers or fixed-length strings;
+    /// `None` for other datasets.
+    pub(crate) fn virtual_dataset(
+        &self,
+        decoder: &Decoder<'_>,
+    ) -> Result<Option<(ArrayDesc, Arc<[u8]>, Vec<Mapping>)>> {
+        let (DataLayout::Virtual(heap, index), at) = self.data_layout()? else { return Ok(None) };
+        let element = self.datatype.element(at)?;
+        let refused = matches!(
+            self.datatype.class,
+            Class::VariableLength { .. } | Class::Reference(_) | Class::Array { .. }
+        );
+        if refused || element.opaque.is_some() || self.datatype.reduced().is_some() {
+            return Ok(None);
         }
+        let (record, offset, len) = (self.datatype.size as usize, 0, self.datatype.size as usize);
+        let part = Part { record, offset, len, reduced: None };
+        let mut fill = self.fill_element(&element, part)?;
+        convert::to_little(element.dtype, &mut fill);
+        let dtype = element.dtype.with_order(ByteOrder::Little);
+        let desc = ArrayDesc::new(dtype, self.shape(&element)?, Layout::Fill(fill.clone().into()));
+        let mut list = Vec::new();
+        if let Some(heap) = heap {
+            let object = decoder.heaps.object(self.ctx, heap, index)?;
+            let bytes = self.ctx.read(object.address, object.len, "virtual dataset mappings")?;
+            list = mappings(self.ctx, &bytes, object.address)?;
+        }
+        Ok(Some((desc, fill.into(), list)))
+    }
+
+    /// The layout of data in external files.
+    fn external(&self, message: &Message, part: Part, bytes: u64) -> Result<Layout> {
+        let at = self.ctx.file_offset(message.at);
+        let refused = |message: String| Error::unsupported("hdf5-013", message).at(at);
+        if !part.is_whole() {
+            return Err(refused("compound data in external files are not supported".into()));
+        }
+        let list = ExternalFiles::read(&mut self.ctx.fields(&message.body, message.at))?;
+        let heap = LocalHeap::read(self.ctx, list.heap)?;
+        self.ctx.charge(list.slots.len() as u64 * 64)?;
+        let (mut parts, mut rest) = (Vec::new(), bytes);
+        for (name, offset, len) in &list.slots {
+            let name = heap.text(self.ctx, *name)?;
+            let source = &self.ctx.source;
+            let path = self.files.filter(|_| rest > 0).map(|files| {
+                let path = OtherFiles::find(source, &name, "hdf5-013")?;
+                let missing = || refused(format!("external file \"{name}\" does not exist"));
+                files.add(source, &path.ok_or_else(missing)?)
+            });
+            let Some(found) = path else { break };
+            let (start, length) = found?;
+            let own = rest.min(*len);
+            if offset.checked_add(own).is_none_or(|end| end > length) {
+                let message = format!(
+                    "external file \"{name}\": expected {own} bytes at byte {offset}, the file has {length}"
+                );
+                return Err(refused(message));
+            }
+            parts.push(Extent { offset: start + offset, len: own });
+            rest -= own;
+        }
+        if rest > 0 {
+            return Err(refused(format!("data in external files: {rest} bytes are missing")));
+        }
+        Ok(Layout::Plain { extents: Extents::several(parts)?, order: Order::C })
     }
 
     /// The layout of a dataset without allocated data.

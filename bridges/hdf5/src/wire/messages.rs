@@ -139,8 +139,8 @@ pub(crate) enum DataLayout {
     /// Data at one address; `None` if storage was never allocated.
     Contiguous(Option<u64>),
     Chunked(ChunkedLayout),
-    /// A mapping to parts of other datasets.
-    Virtual,
+    /// A mapping to parts of other datasets: address and index of the global heap object with the mappings.
+    Virtual(Option<u64>, u32),
 }
 
 /// Chunks of equal shape and their index.
@@ -195,7 +195,7 @@ impl DataLayout {
                 let dims = lengths(fields, rank, 4)?;
                 chunked(fields, dims, ChunkIndex::BTreeV1, address, false)
             }
-            3 if version > 2 => Ok(Self::Virtual),
+            3 if version > 2 => Ok(Self::Virtual(fields.address()?, fields.u32()?)),
             other => Err(fields.malformed(format!("unknown data layout class {other}"))),
         }
     }
