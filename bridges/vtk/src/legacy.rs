@@ -2,22 +2,28 @@
 //! arrays of numbers in text or of big-endian bytes.
 
 mod codec;
-
-use std::str::FromStr;
+mod text;
 
 use spile_core::error::{Error, Result};
 use spile_core::layout::Extent;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
+use crate::wire::tokens;
 use crate::xml::{Document, Element, Scanner};
 pub(crate) use codec::locate;
 
 /// First bytes of a file.
 pub(crate) const SIGNATURE: &[u8; 22] = b"# vtk DataFile Version";
 
-/// Maximum length of a line.
-const LONGEST: usize = 64 << 10;
+/// Cell type of polyhedra.
+const POLYHEDRON: u32 = 42;
+
+/// Format of cells of which some are polyhedra: their faces are in the list of points.
+const POLYHEDRA: &str = "polyhedra";
+
+/// Bytes of a list that are examined at once; a multiple of the size of a number.
+const PART: u64 = 64 << 10;
 
 /// Types of datasets with their names in XML files.
 const DATASETS: [(&str, &str); 5] = [
@@ -114,67 +120,6 @@ impl Parser<'_> {
         Error::malformed("vtk-003", message).at(self.line_at)
     }
 
-    /// The next line without its end; `None` at the end of the file.
-    fn line(&mut self) -> Result<Option<String>> {
-        self.line_at = self.scanner.at;
-        if self.scanner.bytes(self.scanner.at)?.is_empty() {
-            return Ok(None);
-        }
-        let end = self.scanner.find(b'\n')?.unwrap_or(self.scanner.source.len());
-        let len = end - self.line_at;
-        if len > LONGEST as u64 {
-            return Err(self.malformed("line without an end"));
-        }
-        let line = self.scanner.source.read_vec(self.line_at, len)?;
-        self.scanner.at = (end + 1).min(self.scanner.source.len());
-        Ok(Some(String::from_utf8_lossy(&line).trim_end_matches('\r').to_string()))
-    }
-
-    /// The next line that is not blank, without white space around it; empty at the end of the file.
-    fn next_line(&mut self) -> Result<String> {
-        loop {
-            match self.line()? {
-                None => return Ok(String::new()),
-                Some(line) if line.trim().is_empty() => {}
-                Some(line) => return Ok(line.trim().to_string()),
-            }
-        }
-    }
-
-    /// The next line that is not blank. Fails at the end of the file.
-    fn required(&mut self) -> Result<String> {
-        let line = self.next_line()?;
-        if line.is_empty() {
-            return Err(Error::truncated("vtk-002", "unexpected end of file").at(self.line_at));
-        }
-        Ok(line)
-    }
-
-    fn words(&mut self) -> Result<Vec<String>> {
-        Ok(self.required()?.split_whitespace().map(String::from).collect())
-    }
-
-    /// The next line that is not blank if it begins with `keyword`.
-    fn optional(&mut self, keyword: &str) -> Result<Option<Vec<String>>> {
-        let before = self.scanner.at;
-        let line = self.next_line()?;
-        let words: Vec<String> = line.split_whitespace().map(String::from).collect();
-        if words.first().is_some_and(|word| word.eq_ignore_ascii_case(keyword)) {
-            return Ok(Some(words));
-        }
-        self.scanner.at = before;
-        Ok(None)
-    }
-
-    fn number<T: FromStr>(&self, words: &[String], at: usize) -> Result<T> {
-        words.get(at).and_then(|word| word.parse().ok()).ok_or_else(|| {
-            self.malformed(format!(
-                "expected a number after \"{}\"",
-                words[..at.min(words.len())].join(" ")
-            ))
-        })
-    }
-
     /// Reads all sections after the type of the dataset.
     fn sections(&mut self, grid: &mut Element, piece: &mut Element) -> Result<()> {
         // Section of the attributes, and their number of tuples.
@@ -263,7 +208,14 @@ impl Parser<'_> {
             }
             "CELL_TYPES" => {
                 let array = self.array("types", "int", 1, self.number(words, 1)?)?;
-                child(piece, "Cells").children.push(array);
+                let cells = child(piece, "Cells");
+                let has_polyhedra =
+                    array.text.map_or(Ok(false), |text| self.has_polyhedra(text))?;
+                cells.children.push(array);
+                for array in cells.children.iter_mut().filter(|_| has_polyhedra) {
+                    array.attrs.retain(|(name, _)| name != "format");
+                    array.attrs.push(("format".into(), POLYHEDRA.into()));
+                }
             }
             "CELLS" => self.cells("Cells", words, piece)?,
             "VERTICES" => self.cells("Verts", words, piece)?,
@@ -273,6 +225,30 @@ impl Parser<'_> {
             _ => return Err(self.unknown(keyword)),
         }
         Ok(())
+    }
+
+    /// Whether a list of cell types contains the one of polyhedra.
+    fn has_polyhedra(&self, Extent { offset, len }: Extent) -> Result<bool> {
+        let mut at = offset;
+        let mut rest = Vec::new();
+        while at < offset + len {
+            let part = (offset + len - at).min(PART);
+            rest.extend(self.scanner.source.read_vec(at, part)?);
+            at += part;
+            let types = rest.as_chunks::<4>().0;
+            if !self.ascii && types.iter().any(|kind| u32::from_be_bytes(*kind) == POLYHEDRON) {
+                return Ok(true);
+            }
+            let is_last = at == offset + len;
+            // The last word may continue in the next part.
+            let end = rest.iter().rposition(u8::is_ascii_whitespace).filter(|_| !is_last);
+            let end = end.unwrap_or(rest.len());
+            if self.ascii && tokens(&rest[..end]).any(|word| word == b"42") {
+                return Ok(true);
+            }
+            rest.drain(..if self.ascii { end } else { rest.len() });
+        }
+        Ok(false)
     }
 
     fn unknown(&self, keyword: &str) -> Error {
@@ -423,75 +399,6 @@ impl Parser<'_> {
         let bytes = count.checked_mul(size);
         let bytes = bytes.ok_or_else(|| self.malformed("number of elements overflows"))?;
         self.skip(if bits == 1 { bytes.div_ceil(8) } else { bytes })
-    }
-
-    fn skip(&mut self, len: u64) -> Result<Extent> {
-        let offset = self.scanner.at;
-        let truncated = |e: Error| Error::truncated("vtk-002", e.message()).at(offset);
-        self.scanner.source.require(offset, len).map_err(truncated)?;
-        self.scanner.at = offset + len;
-        Ok(Extent { offset, len })
-    }
-
-    /// Range of `count` words.
-    fn tokens(&mut self, count: u64) -> Result<Extent> {
-        let mut left = count;
-        let (mut at, mut start, mut inside) = (self.scanner.at, None, false);
-        'all: while left > 0 {
-            let bytes = self.scanner.bytes(at)?;
-            if bytes.is_empty() {
-                if inside {
-                    left -= 1;
-                }
-                break;
-            }
-            for byte in bytes {
-                match (byte.is_ascii_whitespace(), inside) {
-                    (false, false) => {
-                        inside = true;
-                        start.get_or_insert(at);
-                    }
-                    (true, true) => {
-                        inside = false;
-                        left -= 1;
-                        if left == 0 {
-                            break 'all;
-                        }
-                    }
-                    _ => {}
-                }
-                at += 1;
-            }
-        }
-        if left > 0 {
-            let message =
-                format!("unexpected end of file: expected {count} numbers, found {}", count - left);
-            return Err(Error::truncated("vtk-002", message).at(at));
-        }
-        self.scanner.at = at;
-        let offset = start.unwrap_or(at);
-        Ok(Extent { offset, len: at - offset })
-    }
-
-    /// Range of `count` strings: lines, or bytes after a length of 1, 2, 4 or 8 bytes, which the first two bits select.
-    fn strings(&mut self, count: u64) -> Result<Extent> {
-        let offset = self.scanner.at;
-        for _ in 0..count {
-            if self.ascii {
-                if self.line()?.is_none() {
-                    return Err(Error::truncated("vtk-002", "unexpected end of file").at(offset));
-                }
-                continue;
-            }
-            let at = self.skip(1)?.offset;
-            let first = self.scanner.source.read_vec(at, 1)?[0];
-            let more = [7, 3, 1, 0][usize::from(first >> 6)];
-            self.skip(more)?;
-            let rest = self.scanner.source.read_vec(at + 1, more)?;
-            let len = rest.iter().fold(u64::from(first & 0x3f), |all, b| all << 8 | u64::from(*b));
-            self.skip(len)?;
-        }
-        Ok(Extent { offset, len: self.scanner.at - offset })
     }
 
     /// Reads the metadata of an array up to a blank line: names of components, and keys, of which the unit is kept.

@@ -14,6 +14,7 @@
 //! | `collection` | `.pvd`: files with their times |
 //! | `from_tree` | a tree as files: `blocks`, `find_grid` and `find_points` choose the arrays, `grid`, `points` and `vectors` arrange them |
 //! | `write` | writer of files |
+//! | `hdf` | VTKHDF: HDF5 files as the tree of an XML file |
 //! | `check` | decodes all arrays |
 //!
 //! ```
@@ -33,6 +34,7 @@
 mod check;
 mod collection;
 mod from_tree;
+mod hdf;
 mod join;
 mod legacy;
 mod multiblock;
@@ -45,14 +47,16 @@ use spile_core::error::Result;
 use spile_core::format::{Abilities, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score};
 use spile_core::source::Source;
 
+pub use hdf::VtkHdf;
+
 /// The format, for the registry.
 pub struct Vtk;
 
 static INFO: FormatInfo = FormatInfo {
     name: "vtk",
-    title: "VTK XML",
+    title: "VTK",
     users: "everyone with ParaView, VisIt or pyvista",
-    specification: "VTK XML 2.2",
+    specification: "VTK XML 2.2, legacy 5.1",
     extensions: &[
         "vtm", "vti", "vtr", "vts", "vtu", "vtp", "pvd", "vtk", "pvti", "pvtr", "pvts", "pvtu",
         "pvtp",

@@ -49,7 +49,7 @@ fn every_array_has_the_values_that_vtk_reads() {
                 ("points", Some(_)) => values(&reader, "Points"),
                 ("points", None) => {
                     // Points of grids, from the coordinates of an array on them.
-                    let name = if file.contains("flat") { "height" } else { "temperature" };
+                    let name = if file.contains("flat") { "height" } else { "number" };
                     let id = reader.tree().find(&format!("PointData/{name}")).unwrap();
                     let desc = reader.tree().node(id).array.clone().unwrap();
                     let mut lines: Vec<Vec<f64>> = desc
@@ -106,4 +106,23 @@ fn arrays_on_points_and_cells_have_coordinates() {
     let height = flat.tree().find("PointData/height").unwrap();
     let height = flat.tree().node(height).array.clone().unwrap();
     assert_eq!(height.shape.lengths(), [5, 3]);
+}
+
+#[test]
+fn legacy_files_have_units_coordinates_and_cells() {
+    for name in ["legacy_image_ascii.vtk", "legacy_image_binary.vtk"] {
+        let image = open(name);
+        assert_eq!(image.array("PointData/velocity").unwrap().units(), Some("m/s"));
+        let x = image.array("PointData/number").unwrap().coord("x").unwrap().read().unwrap();
+        assert_eq!(x[..2], [0.1, 0.1 + 0.3]);
+        assert_eq!(values(&image, "PointData/bits")[..4], [1.0, 0.0, 0.0, 1.0]);
+        assert_eq!(*image.tree().attrs(), Attrs::from([("time", Value::Float(0.125))]));
+    }
+    // Both versions of the list of cells, and the XML file of the same mesh.
+    let mesh = open("mesh_raw.vtu");
+    for name in ["legacy_mesh_42.vtk", "legacy_mesh_51.vtk"] {
+        for array in ["Cells/connectivity", "Cells/offsets", "Cells/types"] {
+            assert_eq!(values(&open(name), array), values(&mesh, array), "{name} {array}");
+        }
+    }
 }

@@ -42,6 +42,8 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_parquet::Parquet,
     #[cfg(feature = "vtk")]
     &spile_vtk::Vtk,
+    #[cfg(feature = "vtk")]
+    &spile_vtk::VtkHdf { hdf5: &spile_hdf5::Hdf5 },
     #[cfg(feature = "xyz")]
     &spile_xyz::Xyz,
     #[cfg(feature = "zarr")]

@@ -26,6 +26,15 @@ def save(data, writer, name, mode, header="UInt64", compress=False, big=False, e
     assert out.Write() == 1
 
 
+def save_legacy(data, name, binary, version):
+    out = vtk.vtkDataSetWriter()
+    out.SetFileName(str(HERE / name))
+    out.SetInputData(data)
+    out.SetFileType(2 if binary else 1)
+    out.SetFileVersion(version)
+    assert out.Write() == 1
+
+
 def fill(data):
     points, cells = data.n_points, data.n_cells
     data.point_data["temperature"] = np.linspace(-1.5, 300.25, points)
@@ -78,6 +87,28 @@ triangles = meshio.Mesh(
 meshio.write(HERE / "meshio_ascii.vtu", triangles, binary=False)
 meshio.write(HERE / "meshio_zlib.vtu", triangles, compression="zlib")
 meshio.write(HERE / "meshio_plain.vtu", triangles, compression=None)
+
+colored = image.copy()
+colors = vtk.vtkUnsignedCharArray()
+colors.SetName("colors")
+colors.SetNumberOfComponents(3)
+bits = vtk.vtkBitArray()
+bits.SetName("bits")
+for k in range(colored.n_points):
+    colors.InsertNextTuple3(k, 2 * k, 255 - k)
+    bits.InsertNextValue(k % 3 == 0)
+colored.GetPointData().SetScalars(colors)
+colored.GetPointData().AddArray(bits)
+colored.GetPointData().GetArray("velocity").GetInformation().Set(vtk.vtkDataArray.UNITS_LABEL(), "m/s")
+colored.GetPointData().GetArray("velocity").SetComponentName(0, "along x")
+save_legacy(colored, "legacy_image_ascii.vtk", False, 51)
+save_legacy(colored, "legacy_image_binary.vtk", True, 51)
+save_legacy(lines, "legacy_lines.vtk", True, 42)
+save_legacy(fill(lines.cast_to_structured_grid()), "legacy_curved.vtk", False, 42)
+save_legacy(mesh, "legacy_mesh_42.vtk", True, 42)
+save_legacy(mesh, "legacy_mesh_51.vtk", True, 51)
+save_legacy(fill(pyvista.Cube().clean()), "legacy_cube_ascii.vtk", False, 42)
+meshio.write(HERE / "legacy_meshio.vtk", triangles, "vtk51", binary=False)
 
 # What VTK reads back, for the manifest.
 manifest = {}

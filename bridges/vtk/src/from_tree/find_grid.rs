@@ -247,7 +247,9 @@ pub(crate) fn all(tree: &Tree) -> Vec<Grid> {
         let inner: Option<Vec<Axis>> = grids[k].axes.iter().map(cell_centres).collect();
         let Some(inner) = inner.filter(|_| !grids[k].points.is_empty()) else { continue };
         let position = grids[k].position.clone();
-        if let Some(of_cells) = numbers.get(&(position, key(&inner))).copied() {
+        if let Some(of_cells) = numbers.get(&(position, key(&inner))).copied()
+            && of_cells != k
+        {
             let cells = std::mem::take(&mut grids[of_cells].points);
             grids[k].cells.extend(cells);
         }
@@ -284,8 +286,11 @@ pub(crate) fn best(grids: Vec<Grid>) -> Option<Grid> {
     grids.into_iter().rev().max_by_key(size)
 }
 
-/// The cell centres of a uniform axis.
+/// The cell centres of a uniform axis; of an axis of one point that point.
 fn cell_centres(axis: &Axis) -> Option<Axis> {
+    if axis.points == 1 {
+        return Some(*axis);
+    }
     let AxisCoord::Uniform { start, step } = axis.coord else { return None };
     let coord = AxisCoord::Uniform { start: start + step / 2.0, step };
     Some(Axis { coord, points: axis.points.checked_sub(1)? })

@@ -25,6 +25,9 @@ pub(crate) fn locate(element: &Element, dtype: DType) -> Result<(Layout, Extent,
         Some("ascii list") => Arc::new(Cells { ascii: true, is_offsets }),
         Some("list") => Arc::new(Cells { ascii: false, is_offsets }),
         Some("bits") => Arc::new(Bits),
+        Some(super::POLYHEDRA) => {
+            return Err(element.unsupported("polyhedra in legacy files are not supported"));
+        }
         _ => return Ok((Layout::Plain { extents, order: Order::C }, extent, bytes)),
     };
     Ok((Layout::EncodedWhole { extents, codec, order: Order::C }, extent, bytes))

@@ -1,0 +1,325 @@
+//! VTKHDF: HDF5 files with a group `VTKHDF`, as the tree of the equivalent XML file.
+
+use spile_core::Dataset;
+use spile_core::error::{Error, Result};
+use spile_core::format::{
+    Abilities, Format, FormatInfo, Grade, Guest, Head, Native, Object, OpenOptions, Parsed, Region,
+    Score,
+};
+use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::semantics::{Centring, Role, Semantics};
+use spile_core::shape::Shape;
+use spile_core::source::Source;
+use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
+use spile_interchange::midpoints::midpoints;
+
+use crate::to_tree::{AXIS_NAMES, KINDS};
+
+/// The group with everything.
+const ROOT_GROUP: &str = "VTKHDF";
+
+/// Sections of cells of surfaces, and their names in XML files.
+const SECTIONS: [(&str, &str); 4] =
+    [("Vertices", "Verts"), ("Lines", "Lines"), ("Polygons", "Polys"), ("Strips", "Strips")];
+
+/// VTKHDF, for the registry.
+pub struct VtkHdf {
+    /// The format that opens HDF5 files.
+    pub hdf5: &'static dyn Format,
+}
+
+static INFO: FormatInfo = FormatInfo {
+    name: "vtkhdf",
+    title: "VTKHDF",
+    users: "everyone with ParaView, VisIt or pyvista",
+    specification: "VTKHDF 2",
+    extensions: &["vtkhdf"],
+    read: Grade::Partial,
+    write: Grade::None,
+    check: Grade::None,
+    salvage: Grade::None,
+};
+
+impl Format for VtkHdf {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn probe(&self, head: Head<'_>) -> Score {
+        // Only the content of an HDF5 file decides.
+        self.hdf5.probe(head).min(1)
+    }
+
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        self.view(&Dataset::open(self.hdf5, source, options)?)
+    }
+
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().guest(self)
+    }
+}
+
+impl Guest for VtkHdf {
+    fn host(&self) -> &'static dyn Format {
+        self.hdf5
+    }
+
+    fn recognises(&self, content: &Dataset) -> bool {
+        blocks(content.tree()).is_some()
+    }
+
+    fn view(&self, content: &Dataset) -> Result<Parsed> {
+        let own = blocks(content.tree()).ok_or_else(|| {
+            let message = "no group \"VTKHDF\" with grids of one piece and without time steps";
+            Error::unsupported("vtk-030", message).in_object(ROOT_GROUP)
+        })?;
+        let mut builder = Builder { host: content.tree(), tree: Tree::new(content.limits()) };
+        for (id, kind) in &own {
+            builder.block(*id, kind)?;
+        }
+        let kind = match &own[..] {
+            [(_, kind)] => kind.clone(),
+            _ => format!("{} blocks", own.len()),
+        };
+        let arrays = builder.tree.arrays().count() as u64;
+        let summary = Attrs::from([("kind", kind.into()), ("arrays", arrays.into())]);
+        let parsed = Parsed::new(content.source().clone(), builder.tree).with_summary(summary);
+        // Links to blocks are not arrays.
+        let findings = content.warnings().iter();
+        let assembly = format!("\"{ROOT_GROUP}/Assembly/");
+        let findings = findings.filter(|finding| {
+            !finding.object.as_ref().is_some_and(|object| object.starts_with(&assembly))
+        });
+        let findings = findings.cloned().collect();
+        Ok(parsed.with_warnings(findings).with_native(Host(content.clone())))
+    }
+}
+
+/// The structures of the HDF5 file.
+struct Host(Dataset);
+
+impl Native for Host {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        self.0.regions(each)
+    }
+
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        self.0.objects(each)
+    }
+}
+
+/// Groups of the grids and their types: the group `VTKHDF`, or groups in it. `None` if the file has another content:
+/// several pieces or time steps in one array.
+fn blocks(tree: &Tree) -> Option<Vec<(NodeId, String)>> {
+    let top = tree.at(ROOT_GROUP)?;
+    let kind = |id: NodeId| tree.node(id).attrs.get_str("Type").map(str::to_string);
+    let is_grid = |kind: &str| KINDS.contains(&kind);
+    let own = kind(top)?;
+    let found: Vec<(NodeId, String)> = if is_grid(&own) {
+        vec![(top, own)]
+    } else {
+        let inside = tree.iter().filter(|(_, node)| node.parent == top && node.array.is_none());
+        inside.filter_map(|(id, _)| Some((id, kind(id)?))).collect()
+    };
+    let is_simple = |(id, kind): &(NodeId, String)| {
+        let pieces = tree.child(*id, "NumberOfPoints").and_then(|id| tree.node(id).array.as_ref());
+        is_grid(kind)
+            && tree.child(*id, "Steps").is_none()
+            && pieces.is_none_or(|pieces| pieces.shape.count() == Some(1))
+    };
+    (!found.is_empty() && found.iter().all(is_simple)).then_some(found)
+}
+
+struct Builder<'a> {
+    host: &'a Tree,
+    tree: Tree,
+}
+
+/// Names and coordinates of the axes of arrays on points and on cells, the slowest first.
+type Axes = [(&'static str, Coord, Coord); 3];
+
+impl Builder<'_> {
+    fn array(&self, group: NodeId, name: &str) -> Option<&ArrayDesc> {
+        self.host.resolve(self.host.node(self.host.child(group, name)?).array.as_ref()?).ok()
+    }
+
+    /// Adds an array of the file as it is.
+    fn add(&mut self, path: &str, desc: &ArrayDesc) -> Result<NodeId> {
+        let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.tree.node_at(group)?;
+        let new = ArrayDesc::new(desc.dtype, desc.shape.clone(), desc.layout.clone());
+        self.tree.add_array(parent, name, new)
+    }
+
+    fn set(&mut self, id: NodeId, meaning: Semantics) {
+        if let Some(desc) = &mut self.tree.node_mut(id).array {
+            *desc.semantics_mut() = meaning;
+        }
+    }
+
+    /// Adds a grid.
+    fn block(&mut self, group: NodeId, kind: &str) -> Result<()> {
+        let node = self.host.node(group);
+        let prefix =
+            match node.path.strip_prefix(ROOT_GROUP).map(|rest| rest.trim_start_matches('/')) {
+                Some(rest) if !rest.is_empty() => format!("{rest}/"),
+                _ => String::new(),
+            };
+        let (mut mesh, mut is_cloud, mut axes) = (None, false, None);
+        match kind {
+            "ImageData" => axes = image(node),
+            "RectilinearGrid" => (mesh, axes) = self.coordinates(group, &prefix)?,
+            _ => {
+                is_cloud = self.cells(group, kind, &prefix)?;
+                if let Some(points) = self.array(group, "Points").cloned() {
+                    let id = self.add(&format!("{prefix}Points"), &points)?;
+                    let role = if is_cloud { Role::Points } else { Role::Mesh };
+                    self.set(id, Semantics::role(role));
+                    mesh = Some(id);
+                }
+            }
+        }
+        for (section, centring) in [
+            ("PointData", Some(Centring::Node)),
+            ("CellData", Some(Centring::Cell)),
+            ("FieldData", None),
+        ] {
+            let Some(own) = self.host.child(group, section) else { continue };
+            let inside = self.host.arrays().filter(|(_, node, _)| node.parent == own);
+            for (_, node, desc) in inside {
+                let id = self
+                    .add(&format!("{prefix}{section}/{}", node.name), self.host.resolve(desc)?)?;
+                let Some(centring) = centring else { continue };
+                let mut meaning = Semantics::role(Role::Field);
+                (meaning.mesh, meaning.centring) = (mesh, Some(centring));
+                if is_cloud && centring == Centring::Node {
+                    (meaning.role, meaning.centring) = (Role::Points, None);
+                }
+                self.set(id, meaning);
+                let is_structured =
+                    matches!(kind, "ImageData" | "RectilinearGrid" | "StructuredGrid");
+                self.set_dimensions(id, is_structured, axes.as_ref(), centring);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names the dimensions of an array on points or cells, and sets their coordinates.
+    fn set_dimensions(
+        &mut self,
+        id: NodeId,
+        is_structured: bool,
+        axes: Option<&Axes>,
+        centring: Centring,
+    ) {
+        let Some(desc) = &mut self.tree.node_mut(id).array else { return };
+        let rank = if is_structured { 3 } else { 1 };
+        if desc.shape.rank() == rank + 1 {
+            desc.dims[rank] = "component".into();
+        }
+        if !is_structured || desc.shape.rank() < rank {
+            return;
+        }
+        for (k, name) in AXIS_NAMES.iter().rev().enumerate() {
+            desc.dims[k] = (*name).into();
+            if let Some(axes) = axes {
+                let (_, points, cells) = &axes[k];
+                desc.coords[k] =
+                    if centring == Centring::Node { points.clone() } else { cells.clone() };
+            }
+        }
+    }
+
+    /// Adds the coordinates of a rectilinear grid.
+    fn coordinates(
+        &mut self,
+        group: NodeId,
+        prefix: &str,
+    ) -> Result<(Option<NodeId>, Option<Axes>)> {
+        let mut axes = AXIS_NAMES.map(|name| (name, Coord::None, Coord::None));
+        let mut mesh = None;
+        for axis in &mut axes {
+            let name = format!("{}Coordinates", axis.0.to_uppercase());
+            let Some(desc) = self.array(group, &name).cloned() else { continue };
+            let id = self.add(&format!("{prefix}Coordinates/{}", axis.0), &desc)?;
+            self.set(id, Semantics::role(Role::Mesh));
+            if let Some(desc) = &mut self.tree.node_mut(id).array {
+                desc.dims = vec![axis.0.into()];
+            }
+            mesh = Some(self.tree.node(id).parent);
+            let middle = midpoints(&mut self.tree, id)?;
+            (axis.1, axis.2) = (Coord::Node(id), middle.map_or(Coord::None, Coord::Node));
+        }
+        axes.reverse();
+        Ok((mesh, Some(axes)))
+    }
+
+    /// Adds the cells. Returns whether the points have no cells but vertices.
+    fn cells(&mut self, group: NodeId, kind: &str, prefix: &str) -> Result<bool> {
+        let mut is_cloud = kind == "PolyData";
+        let sections: Vec<(NodeId, &str)> = match kind {
+            "UnstructuredGrid" => vec![(group, "Cells")],
+            "PolyData" => {
+                let own = SECTIONS
+                    .iter()
+                    .filter_map(|(name, xml)| Some((self.host.child(group, name)?, *xml)));
+                own.collect()
+            }
+            _ => Vec::new(),
+        };
+        for (own, section) in sections {
+            let Some(offsets) = self.array(own, "Offsets").cloned() else { continue };
+            let count = offsets.shape.count().unwrap_or(0).saturating_sub(1);
+            if count == 0 {
+                continue;
+            }
+            is_cloud &= section == "Verts";
+            for (name, xml) in [("Connectivity", "connectivity"), ("Types", "types")] {
+                if let Some(desc) = self.array(own, name).cloned() {
+                    self.add(&format!("{prefix}{section}/{xml}"), &desc)?;
+                }
+            }
+            // In XML files the first offset, 0, is omitted.
+            let size = offsets.dtype.size() as u64;
+            let layout = offsets.layout.rows(size, count * size).ok_or_else(|| {
+                Error::unsupported("vtk-030", "offsets of cells that are not in one piece")
+            })?;
+            let path = format!("{prefix}{section}/offsets");
+            self.add(&path, &ArrayDesc { layout, shape: Shape::new([count]), ..offsets })?;
+        }
+        Ok(is_cloud)
+    }
+}
+
+/// Uniform coordinates of an image; `None` if its axes are not parallel to x, y and z.
+fn image(node: &Node) -> Option<Axes> {
+    let numbers = |name: &str| -> Option<Vec<f64>> {
+        let Value::List(values) = node.attrs.get(name)? else { return None };
+        values
+            .iter()
+            .map(|value| match value {
+                Value::Float(v) => Some(*v),
+                Value::Int(v) => Some(*v as f64),
+                Value::UInt(v) => Some(*v as f64),
+                _ => None,
+            })
+            .collect()
+    };
+    let (extent, origin, spacing) =
+        (numbers("WholeExtent")?, numbers("Origin")?, numbers("Spacing")?);
+    let identity = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+    if numbers("Direction").is_some_and(|turned| turned != identity) {
+        return None;
+    }
+    let mut axes = AXIS_NAMES.map(|name| (name, Coord::None, Coord::None));
+    for (k, axis) in axes.iter_mut().enumerate() {
+        let step = *spacing.get(k)?;
+        let start = origin.get(k)? + extent.get(2 * k)? * step;
+        let is_one = extent.get(2 * k + 1)? == extent.get(2 * k)?;
+        let middle = if is_one { start } else { start + step / 2.0 };
+        axis.1 = Coord::Uniform { start, step };
+        axis.2 = Coord::Uniform { start: middle, step };
+    }
+    axes.reverse();
+    Some(axes)
+}
