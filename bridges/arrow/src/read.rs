@@ -107,7 +107,8 @@ impl Batches {
         let mut all = Self { blocks: Vec::new(), headers: Vec::new(), rows: 0 };
         for bytes in blocks {
             let block = Block::parse(bytes, end)?;
-            memory.charge(block.metadata.saturating_add(128), "the record batches")?;
+            let charged = memory.charge(block.metadata.saturating_add(128), "the record batches");
+            charged.map_err(|e| e.at(block.offset))?;
             let header = fetch(source, block.offset, block.metadata as usize)?;
             if let Some((batch, _)) = wire::batch(&header, RECORD_BATCH) {
                 let rows = u64::try_from(batch.i64(0).unwrap_or(0));
@@ -129,6 +130,8 @@ pub(crate) struct Context<'a> {
     pub(crate) dictionaries: &'a Batches,
     /// Whether the table has frames, in which columns may be missing.
     pub(crate) framed: bool,
+    /// Offset of the footer, which has the schema.
+    pub(crate) start: u64,
 }
 
 /// The columns of a schema. A column that cannot be read is reported, and the others are read.
@@ -141,24 +144,29 @@ pub(crate) fn read_columns(
     let next = Place { node: 0, buffer: 0, views: 0 };
     let mut walk = Walk { next, fields: Vec::new() };
     for field in schema.tables(1) {
-        memory.charge(COLUMN, "the columns")?;
+        memory.charge(COLUMN, "the columns").map_err(|e| e.at(context.start))?;
         if let Err(error) = walk.field(field, "", &[], false, DEPTH) {
-            report.absorb(error)?;
+            report.absorb(error.at(context.start))?;
             break;
         }
     }
     let mut columns = Vec::new();
     for field in walk.fields {
-        memory.charge(COLUMN.saturating_add(field.path.len() as u64), "the columns")?;
+        let charged = memory.charge(COLUMN.saturating_add(field.path.len() as u64), "the columns");
+        charged.map_err(|e| e.at(context.start))?;
         let object = format!("\"{}\"", field.path);
         if let Some(problem) = field.problem {
-            report.error("arrow-020", problem).in_object(object);
+            report.error("arrow-020", problem).in_object(object).at(context.start);
             continue;
         }
-        match context.column(&field, report) {
+        let place = |e: Error| {
+            let e = e.in_object(object.clone());
+            if e.offset().is_none() { e.at(context.start) } else { e }
+        };
+        match context.column(&field, report).map_err(place) {
             Ok(column) => columns.push(column),
             Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
-            Err(e) => report.absorb(e.in_object(object))?,
+            Err(e) => report.absorb(e)?,
         }
     }
     Ok(columns)
@@ -233,7 +241,8 @@ impl Context<'_> {
         (codec.dtype, codec.conversion) = (own.dtype, own.conversion);
         if let Some(warning) = &own.warning {
             let code = if codec.gaps { "arrow-021" } else { "arrow-020" };
-            report.warn(code, warning.clone()).in_object(format!("\"{}\"", field.path));
+            let object = format!("\"{}\"", field.path);
+            report.warn(code, warning.clone()).in_object(object).at(self.start);
         }
         let gaps = codec.gaps && !self.framed;
         let layout = match plain.filter(|_| missing == 0) {

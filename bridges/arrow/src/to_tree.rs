@@ -34,6 +34,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         batches: &batches,
         dictionaries: &dictionaries,
         framed: table.has_frames(),
+        start,
     };
     table.columns = read_columns(&context, schema, &mut memory, &mut report)?;
     let summary = Attrs::from([
