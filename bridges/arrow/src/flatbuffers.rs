@@ -72,7 +72,8 @@ impl<'a> Table<'a> {
     /// The tables of a vector; empty without it.
     pub(crate) fn tables(self, number: usize) -> Vec<Self> {
         let (count, at) = self.vector(number, 4).unwrap_or_default();
-        let table = |k: usize| Some(Self { bytes: self.bytes, at: follow(self.bytes, at + 4 * k)? });
+        let table =
+            |k: usize| Some(Self { bytes: self.bytes, at: follow(self.bytes, at + 4 * k)? });
         (0..count).filter_map(table).collect()
     }
 

@@ -38,6 +38,8 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_npy::Npy,
     #[cfg(feature = "npy")]
     &spile_npy::Npz,
+    #[cfg(feature = "arrow")]
+    &spile_arrow::Arrow,
     #[cfg(feature = "parquet")]
     &spile_parquet::Parquet,
     #[cfg(feature = "vtk")]

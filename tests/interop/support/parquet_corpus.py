@@ -2,6 +2,7 @@
 
 import decimal
 import itertools
+import math
 import uuid
 
 import numpy as np
@@ -118,3 +119,23 @@ def expected(column):
     if pa.types.is_boolean(kind):
         return [None if value is None else int(value) for value in column.to_pylist()]
     return column.to_pylist()
+
+
+def compare(file, name, own, column):
+    """The values of an array are those of a column of pyarrow."""
+    values = expected(column)
+    scale = column.type.scale if pa.types.is_decimal(column.type) else 0
+    if scale and own.dtype == "i8":
+        values = [None if v is None else int(v.scaleb(scale)) for v in column.to_pylist()]
+    assert len(own) == len(values), (file, name)
+    for got, value in zip(own.tolist(), values):
+        if value is None:
+            zero = isinstance(got, bytes) and not got.strip(b"\0")
+            equal = zero or got in (-2**63, 2**64 - 1) or (isinstance(got, float) and math.isnan(got))
+        elif isinstance(value, str):
+            equal = got.decode() == value
+        elif isinstance(value, bytes):
+            equal = got.ljust(len(value), b"\0") == value
+        else:
+            equal = got == value
+        assert equal, (file, name, got, value)

@@ -1,5 +1,7 @@
 //! Dimension scales of a new file.
 
+use std::collections::HashMap;
+
 use spile_core::dtype::DType;
 use spile_core::layout::Coord;
 use spile_core::tree::{NodeId, ROOT, Value};
@@ -13,6 +15,7 @@ use crate::write::{Data, DatasetType, HeapObject, MAX_MESSAGE, ObjectKind, datat
 impl Writer {
     /// Adds a scale for every dimension with coordinates; in netCDF for every dimension.
     pub(super) fn add_scales(&mut self) {
+        let units = self.dimension_units();
         for (k, dimension) in self.dimensions.list().to_vec().into_iter().enumerate() {
             let Dimension { name, len, coord } = dimension;
             let scale = match coord {
@@ -30,7 +33,10 @@ impl Writer {
                     let name = self.link_root(&name, object);
                     self.flat.metadata.add_auxiliary(name);
                     self.data.push((object, DataSource::Uniform { start, step, len }));
-                    let attrs = self.variables.dimension_attributes(k);
+                    let mut attrs = self.variables.dimension_attributes(k);
+                    if let (true, Some(units)) = (attrs.is_empty(), units.get(&k)) {
+                        attrs.push("units", units.as_str());
+                    }
                     self.add_attributes(object, &attrs);
                     object
                 }
@@ -43,6 +49,19 @@ impl Writer {
             self.make_scale(scale, &name);
             self.scales[k] = Some(scale);
         }
+    }
+
+    /// Units of uniform coordinates, which arrays have as attributes: `time_units`.
+    fn dimension_units(&self) -> HashMap<usize, String> {
+        let mut units = HashMap::new();
+        for (id, node, array) in self.flat.tree().arrays() {
+            for (k, dim) in self.dimensions.array(id).iter().zip(&array.dims) {
+                if let Some(own) = node.attrs.get_str(&format!("{dim}_units")) {
+                    units.entry(*k).or_insert_with(|| own.to_string());
+                }
+            }
+        }
+        units
     }
 
     /// Adds a copy of the coordinates under the name of the dimension, where netCDF looks for them.

@@ -1,14 +1,17 @@
 //! A tree as an archive.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
+use spile_core::layout::Coord;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_interchange::{Flat, flatten_losses};
+use spile_core::tree::Tree;
+use spile_interchange::{Dimension, Dimensions, Flat, flatten_losses};
 
 use super::ENDING;
 use super::write::Archive;
@@ -35,7 +38,9 @@ impl FormatWriter for Npz {
     }
 
     fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
-        let flat = Flat::new(content)?;
+        let mut flat = Flat::new(content)?;
+        let points = uniform_points(flat.tree());
+        points.iter().for_each(|(name, ..)| flat.metadata.add_auxiliary(name));
         let mut archive = Archive::new(sink);
         // First, so that an archive without arrays is recognised.
         archive.bytes(DESCRIPTION, flat.metadata.text(content.limits())?.as_bytes())?;
@@ -44,9 +49,29 @@ impl FormatWriter for Npz {
             let written = archive.array(&format!("{}{ENDING}", node.path), &flat, id, array);
             written.map_err(|e| e.in_object(format!("\"{}\"", node.path)))?;
         }
+        for (name, len, start, step) in points {
+            archive.points(&format!("{name}{ENDING}"), start, step, len)?;
+        }
         archive.finish()?;
         Ok(Vec::new())
     }
+}
+
+/// Uniform coordinates: name of an array that others do not have, number of points, first point and distance.
+fn uniform_points(tree: &Tree) -> Vec<(String, u64, f64, f64)> {
+    let mut taken: HashSet<String> = tree.arrays().map(|(_, node, _)| node.path.clone()).collect();
+    let mut points = Vec::new();
+    for Dimension { name, len, coord } in Dimensions::of(tree).list() {
+        let Coord::Uniform { start, step } = coord else { continue };
+        let mut name = name.clone();
+        while !taken.insert(name.clone()) {
+            name.push('_');
+        }
+        if check_name(&name).is_ok() {
+            points.push((name, *len, *start, *step));
+        }
+    }
+    points
 }
 
 fn check_name(path: &str) -> Result<()> {

@@ -71,6 +71,23 @@ impl<'a> Archive<'a> {
         self.add(member, total.sum())
     }
 
+    /// Writes uniformly spaced points as a stored member.
+    pub(super) fn points(&mut self, name: &str, start: f64, step: f64, len: u64) -> Result<()> {
+        let header = encode_header("<f8", false, &[len])?;
+        let before = header.len() as u64;
+        let member = Member::stored(name, before.saturating_add(len.saturating_mul(8)), self.end)?;
+        self.sink.write_all_at(member.data, &header)?;
+        let mut total = sum(&header);
+        for first in (0..len).step_by(1 << 16) {
+            let block = first..len.min(first + (1 << 16));
+            let points = block.flat_map(|k| (start + k as f64 * step).to_le_bytes());
+            let points: Vec<u8> = points.collect();
+            total.update(&points);
+            self.sink.write_all_at(member.data + before + 8 * first, &points)?;
+        }
+        self.add(member, total.sum())
+    }
+
     /// Writes bytes as a stored member.
     pub(super) fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let member = Member::stored(name, bytes.len() as u64, self.end)?;

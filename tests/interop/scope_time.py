@@ -1,0 +1,129 @@
+"""Oscilloscope recordings have the time base of the manifest, with its unit, in every target."""
+
+import json
+import os
+import tempfile
+import warnings
+
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyvista as pv
+import xarray as xr
+from support import GOLDEN, spile
+
+
+def is_time(name):
+    return "time" in name.rsplit("/", 1)[-1]
+
+
+def csv(path):
+    table = pd.read_csv(path, float_precision="round_trip")
+    split = {name: name.partition(" (") for name in table.columns}
+    return [(table[name], part[2].rstrip(")")) for name, part in split.items() if part[0].endswith("time")]
+
+
+def parquet(path):
+    table = pd.read_parquet(path)
+    return [(table[name], table.attrs["units"].get(name)) for name in table.columns if name.endswith("time")]
+
+
+def arrow(path):
+    table = pa.ipc.open_file(path).read_all()
+    fields = [field for field in table.schema if field.name.endswith("time")]
+    return [(table[field.name], field.metadata[b"units"].decode()) for field in fields]
+
+
+def coordinates(dataset):
+    return [(c.values, c.attrs.get("units")) for name, c in dataset.coords.items() if is_time(str(name))]
+
+
+def netcdf(path):
+    with xr.open_dataset(path, decode_times=False) as dataset:
+        return coordinates(dataset.load())
+
+
+def zarr(path):
+    return coordinates(xr.open_zarr(path, decode_times=False, consolidated=False))
+
+
+def hdf5(path):
+    """Dimension scales that are attached to a dataset."""
+    found = []
+
+    def visit(_, item):
+        if isinstance(item, h5py.Dataset):
+            scales = [scale for dim in item.dims for scale in dim.values() if is_time(scale.name)]
+            found.extend((scale[()], scale.attrs.get("units")) for scale in scales)
+
+    with h5py.File(path) as file:
+        file.visititems(visit)
+    return found
+
+
+def npz(path):
+    stored = np.load(path)
+    return [(stored[name], None) for name in stored.files if is_time(name)]
+
+
+def mat(path):
+    found = []
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.append((np.ravel(item), None)) if is_time(name) and
+                        isinstance(item, h5py.Dataset) and item.size > 1 else None)
+    return found
+
+
+def vtk(path):
+    grid = pv.read(path)
+    grids = [block for block in grid if block is not None] if isinstance(grid, pv.MultiBlock) else [grid]
+    return [(np.unique(np.asarray(block.points)[:, 0]) if block.n_points else [], None) for block in grids]
+
+
+# Targets that store units of coordinates.
+TARGETS = {"csv": csv, "parquet": parquet, "arrow": arrow, "nc": netcdf, "zarr": zarr, "h5": hdf5, "npz": npz,
+           "mat": mat}
+WITHOUT_UNITS = {"npz", "mat"}
+
+
+def has(found, base, step):
+    """Whether one of the columns is the time base, which a long table repeats."""
+    for values, _ in found:
+        values = np.asarray(values, dtype=float)
+        for part in (values, np.unique(values)):
+            if part.size and part.size % base.size == 0 and np.allclose(part.reshape(-1, base.size), base, rtol=0, atol=1e-6 * step):
+                return True
+    return False
+
+
+def main():
+    warnings.simplefilter("ignore")
+    os.chdir(tempfile.mkdtemp())
+    manifest = json.loads((GOLDEN / "digitizer/manifest.json").read_text())
+    files = {path.name: path for folder in ("lecroy", "tektronix", "keysight", "dig") for path in (GOLDEN / folder).iterdir()}
+    problems, count = [], 0
+    for name, described in manifest.items():
+        if name not in files or "records" not in described:
+            continue
+        shown = json.loads(spile("ls", files[name], "--json"))["objects"]
+        lengths = {o["shape"][o["dims"].index("time")] for o in shown if o["kind"] == "array" and "time" in o["dims"]}
+        for target, read in TARGETS.items():
+            spile("convert", files[name], f"{name}.{target}")
+            found = read(f"{name}.{target}")
+            for record in described["records"]:
+                start, step, samples = float(record["x0"]), float(record["dx"]), record["n"]
+                # Pairs of minimum and maximum have one time.
+                samples = samples if samples in lengths else samples // 2
+                if not has(found, start + np.arange(samples) * step, step):
+                    problems.append((name, target, "time base", [np.asarray(v)[:3] for v, _ in found]))
+                    break
+            units = {unit.decode() if isinstance(unit, bytes) else unit for _, unit in found}
+            if target not in WITHOUT_UNITS and units != {"s"}:
+                problems.append((name, target, "units", units))
+            count += 1
+    assert not problems, "\n".join(map(str, problems))
+    assert count > 400, count
+
+
+main()
