@@ -155,8 +155,8 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new(content: &'a Dataset) -> Result<Self> {
-        let (tree, limits) = (content.tree(), content.limits());
-        let (mut names, mut columns) = (Names::default(), Vec::new());
+        let tree = content.tree();
+        let (mut names, mut columns) = (Names::new(content.limits()), Vec::new());
         let about = about(tree.attrs());
         let hoomd = about.schema == HOOMD;
         for (id, node, own) in tree.arrays() {
@@ -166,8 +166,7 @@ impl<'a> Plan<'a> {
                 return Err(context(error));
             }
             let is_computed = hoomd && node.path == CELL && tree.at(BOX).is_some();
-            let name =
-                if is_computed { None } else { Some(names.intern(node.path.as_bytes(), limits)?) };
+            let name = if is_computed { None } else { Some(names.intern(node.path.as_bytes())?) };
             columns.push(Column::new(content, (id, node, own), name).map_err(context)?);
         }
         let axis = tree.frames().map(|axis| &**axis);
@@ -176,7 +175,7 @@ impl<'a> Plan<'a> {
         if let Some(axis) = axis.filter(|_| plan.names.id(STEP.as_bytes()).is_none())
             && (!plan.is_hoomd() || has_step(axis)?)
         {
-            plan.names.intern(STEP.as_bytes(), limits)?;
+            plan.names.intern(STEP.as_bytes())?;
             plan.steps = Some(axis);
         }
         check_names(&plan.names)?;

@@ -94,7 +94,7 @@ impl Index {
         Ok(Self {
             source: source.clone(),
             header,
-            names: Names::default(),
+            names: Names::new(limits),
             count: 0,
             capacity,
             torn: false,
@@ -106,17 +106,17 @@ impl Index {
     }
 
     /// Opens the file again, to see what was committed since.
-    pub(crate) fn reopen(&self, limits: &Limits) -> Result<Self> {
+    pub(crate) fn reopen(&self) -> Result<Self> {
         let header = Header::read(&self.source)?;
         if (header.index, header.names) != (self.header.index, self.header.names) {
-            return Self::open(&self.source, limits);
+            return Self::open(&self.source, &self.limits);
         }
         let old = self.count;
         let header = Header { form: self.header.form, ..header };
-        let mut index = Self::new(&self.source, header, limits)?;
+        let mut index = Self::new(&self.source, header, &self.limits)?;
         index.names = self.names.clone();
         if !index.find_end(old)? {
-            return Self::open(&self.source, limits);
+            return Self::open(&self.source, &self.limits);
         }
         index.read_names(old.min(index.count))?;
         Ok(index)
@@ -255,7 +255,7 @@ impl Index {
 
     /// Unique, non-empty names for a new file.
     pub(crate) fn distinct_names(&self) -> Result<Names> {
-        self.names.distinct(self.count > 0, &self.limits)
+        self.names.distinct(self.count > 0)
     }
 
     /// Excludes the entries of an unfinished commit and includes those of a finished one.
@@ -328,7 +328,7 @@ impl Index {
         }
         let mut names = std::mem::take(&mut self.names);
         let done = self.scan_bytes(from..self.count, |_, bytes| {
-            names.intern(crate::wire::inline_name(&bytes[8..41]), &self.limits).map(drop)
+            names.intern(crate::wire::inline_name(&bytes[8..41])).map(drop)
         });
         self.names = names;
         done

@@ -25,12 +25,18 @@ pub(crate) struct Names {
     /// The last name has no NUL terminator.
     pub(crate) unterminated: bool,
     cost: u64,
+    limits: Limits,
 }
 
 impl Names {
+    /// No names yet.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { limits: *limits, ..Self::default() }
+    }
+
     /// Reads the name list of a file. It is empty in 0.0.1, where names are in the entries.
     pub(crate) fn read(source: &Source, header: &Header, limits: &Limits) -> Result<Self> {
-        let Some(block) = header.names else { return Ok(Self::default()) };
+        let Some(block) = header.names else { return Ok(Self::new(limits)) };
         let bad = |message: String| {
             let offset = if header.form == Form::V0_2 { 160 } else { 24 };
             Error::malformed("gsd-006", message).in_object("name list").at(offset)
@@ -53,12 +59,12 @@ impl Names {
         if present < bytes && !raw.ends_with(&[0, 0]) {
             return Err(truncated("the file ends inside the name list".into()));
         }
-        let mut names = Self::default();
+        let mut names = Self::new(limits);
         if header.form == Form::V2 {
             let end = raw.iter().rposition(|b| *b != 0).map_or(0, |k| k + 1);
             names.unterminated = raw.last().is_some_and(|b| *b != 0);
             for name in raw[..end].split(|b| *b == 0).filter(|_| end > 0) {
-                names.push(name, limits)?;
+                names.push(name)?;
             }
             let list = &names.list;
             names.listed = list.iter().position(Vec::is_empty).unwrap_or(list.len());
@@ -70,7 +76,7 @@ impl Names {
                 if end == 0 {
                     break;
                 }
-                names.push(&slot[..end], limits)?;
+                names.push(&slot[..end])?;
             }
             names.listed = names.list.len();
             names.used = names.listed as u64 * SLOT;
@@ -78,10 +84,10 @@ impl Names {
         Ok(names)
     }
 
-    fn push(&mut self, name: &[u8], limits: &Limits) -> Result<u32> {
+    fn push(&mut self, name: &[u8]) -> Result<u32> {
         self.cost += NAME_COST + 3 * name.len() as u64;
         if self.cost > 1 << 18 {
-            limits.allow(self.cost, "the names of the chunks")?;
+            self.limits.allow(self.cost, "the names of the chunks")?;
         }
         let id = self.list.len() as u32;
         self.list.push(name.to_vec());
@@ -92,11 +98,11 @@ impl Names {
     }
 
     /// The id of a name, which is added if it is new.
-    pub(crate) fn intern(&mut self, name: &[u8], limits: &Limits) -> Result<u32> {
+    pub(crate) fn intern(&mut self, name: &[u8]) -> Result<u32> {
         if let Some(id) = self.ids.get(name) {
             return Ok(*id);
         }
-        let id = self.push(name, limits)?;
+        let id = self.push(name)?;
         self.listed = self.list.len();
         Ok(id)
     }
@@ -147,8 +153,8 @@ impl Names {
     /// Unique, non-empty names for a new file. Old versions truncated long names, so that names of
     /// different chunks may be equal. `used` adds the empty name of an empty list, see
     /// [`Names::contains`].
-    pub(crate) fn distinct(&self, used: bool, limits: &Limits) -> Result<Self> {
-        let mut names = Self::default();
+    pub(crate) fn distinct(&self, used: bool) -> Result<Self> {
+        let mut names = Self::new(&self.limits);
         for id in 0..self.len().max(usize::from(used)) as u32 {
             let mut name = self.bytes(id).to_vec();
             if name.is_empty() {
@@ -157,7 +163,7 @@ impl Names {
             while names.id(&name).is_some() {
                 name.push(b'~');
             }
-            names.intern(&name, limits)?;
+            names.intern(&name)?;
         }
         Ok(names)
     }

@@ -33,16 +33,16 @@ pub fn upgrade(path: impl AsRef<Path>, limits: &Limits) -> Result<Upgraded> {
     let path = path.as_ref();
     let sink = Sink::edit_alone(path)?;
     let file = File::open(path, limits)?;
-    upgrade_on(&sink, &file, limits).map_err(|e| e.with_path(path).with_format("gsd"))
+    upgrade_on(&sink, &file).map_err(|e| e.with_path(path).with_format("gsd"))
 }
 
-fn upgrade_on(sink: &Sink, file: &File, limits: &Limits) -> Result<Upgraded> {
+fn upgrade_on(sink: &Sink, file: &File) -> Result<Upgraded> {
     let index = &file.index;
     index.require_complete()?;
     let form = index.form();
     let mut names = index.distinct_names()?;
     let own_steps = form.is_v0_0_1() && index.names.id(STEP.as_bytes()).is_none();
-    let step_id = if own_steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
+    let step_id = if own_steps { names.intern(STEP.as_bytes())? } else { u32::MAX };
     let entries = index.count.saturating_mul(if own_steps { 2 } else { 1 });
     let header = Header::new(Form::V2, 2 << 16 | 1, &index.header.about());
     let size = Form::V2.entry_size();
@@ -123,7 +123,7 @@ pub fn trim(
         allow_plan(count, limits)?;
         plan.push((0, frame));
     }
-    join(&[file], &plan, to, overwrite, limits)?;
+    join(&[file], &plan, to, overwrite)?;
     Ok(plan.len() as u64)
 }
 
@@ -159,7 +159,7 @@ pub fn merge(
         plan.extend((0..frames).map(|frame| (files.len(), frame)));
         files.push(file);
     }
-    join(&files, &plan, to, overwrite, limits)?;
+    join(&files, &plan, to, overwrite)?;
     Ok(plan.len() as u64)
 }
 
@@ -252,23 +252,18 @@ impl Part {
     }
 }
 
-fn join(
-    files: &[File],
-    plan: &[(usize, u64)],
-    to: &Path,
-    overwrite: Overwrite,
-    limits: &Limits,
-) -> Result<()> {
-    let Some(about) = files.first().map(|file| file.header().about()) else {
+fn join(files: &[File], plan: &[(usize, u64)], to: &Path, overwrite: Overwrite) -> Result<()> {
+    let Some(one) = files.first() else {
         return Err(Error::argument("expected at least one file"));
     };
+    let about = one.header().about();
     let hoomd = about.schema == HOOMD;
     let trajectories: Vec<Option<Trajectory>> = files
         .iter()
         .map(|file| if hoomd { Trajectory::new(file.clone()).map(Some) } else { Ok(None) })
         .collect::<Result<_>>()?;
     // New name ids, by file and old id.
-    let mut names = Names::default();
+    let mut names = Names::new(one.index.limits());
     let mut renamed: Vec<Vec<u32>> = Vec::new();
     for file in files {
         if hoomd && !file.index.names.are_unique_text() {
@@ -277,9 +272,9 @@ fn join(
                 .hint(Hint::operation("gsd upgrade", "makes equal names unique")));
         }
         let own = file.index.distinct_names()?;
-        renamed.push(own.iter().map(|name| names.intern(name, limits)).collect::<Result<_>>()?);
+        renamed.push(own.iter().map(|name| names.intern(name)).collect::<Result<_>>()?);
     }
-    let step = names.intern(STEP.as_bytes(), limits)?;
+    let step = names.intern(STEP.as_bytes())?;
     let mut first = First::new();
     let mut parts = |number: usize| -> Result<Vec<(u32, Part)>> {
         let (which, frame) = plan[number];
@@ -291,7 +286,7 @@ fn join(
                 .collect());
         };
         let resolved = trajectory.resolve(frame)?;
-        let parts = hoomd_parts(&resolved, which, number == 0, &mut first, limits)?;
+        let parts = hoomd_parts(&resolved, which, number == 0, &mut first)?;
         let known = parts
             .into_iter()
             .filter_map(|(name, part)| names.id(name.as_bytes()).map(|id| (id, part)));
@@ -346,7 +341,6 @@ pub(crate) fn hoomd_parts(
     which: usize,
     is_first: bool,
     first: &mut First,
-    limits: &Limits,
 ) -> Result<Vec<(Arc<str>, Part)>> {
     let chunks = resolved.chunks();
     if is_first {
@@ -356,14 +350,13 @@ pub(crate) fn hoomd_parts(
     for (name, (_, chunk)) in first.iter().filter(|(name, _)| !chunks.contains_key(*name)) {
         let Some(known) = field(name) else {
             if name.starts_with("log/") {
-                limits.allow(chunk.data.len, "a logged quantity")?;
+                resolved.limits().allow(chunk.data.len, "a logged quantity")?;
                 let (kind, n, m) = (chunk.data.kind, chunk.entry.n, chunk.entry.m);
                 parts.push((name.clone(), Part::Default(missing_value(name, kind, n, m)?)));
             }
             continue;
         };
-        let values = default_values(name, resolved.rows(known), false, limits)?;
-        parts.extend(values.map(|values| (name.clone(), Part::Default(values))));
+        parts.push((name.clone(), Part::Default(default_values(known, resolved)?)));
     }
     for (name, chunk) in chunks {
         let same = has_fallback(&name)

@@ -71,7 +71,7 @@ impl File {
     /// Updates the file to include frames that were committed since it was opened. Never includes a
     /// part of a commit by [`crate::Writer`].
     pub fn refresh(&mut self) -> Result<()> {
-        self.index = Arc::new(self.index.reopen(self.index.limits())?);
+        self.index = Arc::new(self.index.reopen()?);
         Ok(())
     }
 

@@ -97,14 +97,14 @@ impl Salvager for Gsd {
         } else {
             None
         };
-        let mut names = index.names.distinct(!frames.is_empty(), limits)?;
+        let mut names = index.names.distinct(!frames.is_empty())?;
         for id in (0..names.len() as u32).filter(|id| index.names.bytes(*id).is_empty()) {
             let name = names.display(id);
             report.lost.push(format!("the name of chunks that are written as \"{name}\""));
         }
         // Steps of 0.0.1 become chunks.
         let steps = index.form().is_v0_0_1() && index.names.id(STEP.as_bytes()).is_none();
-        let step_id = if steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
+        let step_id = if steps { names.intern(STEP.as_bytes())? } else { u32::MAX };
         let mut first = First::new();
         let mut parts = |number: usize, frame: u64| -> Result<Vec<(u32, Part)>> {
             let mut chunks = Vec::new();
@@ -115,7 +115,7 @@ impl Salvager for Gsd {
             let mut parts: Vec<(u32, Part)> = Vec::new();
             if let Some(trajectory) = &trajectory {
                 let resolved = trajectory.resolve_chunks(frame, chunks)?;
-                for (name, part) in hoomd_parts(&resolved, 0, number == 0, &mut first, limits)? {
+                for (name, part) in hoomd_parts(&resolved, 0, number == 0, &mut first)? {
                     parts.extend(names.id(name.as_bytes()).map(|id| (id, part)));
                 }
             } else {

@@ -291,7 +291,7 @@ impl FrameTable for Cells {
 impl Native for OpenFile {
     fn refresh(&self, source: &Source, limits: &Limits) -> Result<Option<Parsed>> {
         let old = &self.file.index;
-        let index = old.reopen(limits)?;
+        let index = old.reopen()?;
         if index.entry_after_end.is_some() {
             return Err(index.gap_error());
         }

@@ -318,7 +318,7 @@ impl Writer {
         } else if self.names.len() >= max_names {
             format!("a file has at most {max_names} names")
         } else {
-            let id = self.names.intern(name.as_bytes(), &self.limits)?;
+            let id = self.names.intern(name.as_bytes())?;
             self.used.push(0);
             return Ok(id);
         };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Ceiling, File};
 
 /// Codes that are not in the source and in `FORMAT.md`. The number only goes down.
-const MOST_UNLISTED: usize = 5;
+const MOST_UNLISTED: usize = 0;
 
 /// Messages that share their code with another message. The number only goes down.
 const MOST_SHARED: usize = 26;

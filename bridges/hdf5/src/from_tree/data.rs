@@ -72,9 +72,10 @@ impl Writer {
             return Ok(());
         }
         let rank = self.flat.tree().node(id).array.as_ref().map_or(0, |array| array.shape.rank());
+        let regions = self.flat.open_regions(id, Order::C)?;
         // netCDF texts have another dimension, of their characters.
         let read = |start: &[u64], lengths: &[u64]| {
-            let bytes = self.flat.read_region(id, Order::C, &start[..rank], &lengths[..rank])?;
+            let bytes = regions.read(&start[..rank], &lengths[..rank])?;
             Ok(self.converted(id, &bytes).unwrap_or(bytes))
         };
         self.plan.write_chunks(sink, addresses, object, self.flat.limits(), read)

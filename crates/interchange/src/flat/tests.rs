@@ -6,7 +6,7 @@ use super::*;
 use spile_core::frames::{Cells, Moments};
 use spile_core::metadata::{StoredMetadata, restore};
 use spile_core::testkit::{assert_same_content, differences};
-use spile_core::{Attrs, Limits, Linear, Source};
+use spile_core::{Attrs, Extents, Limits, Linear, Source};
 
 /// A tree with every kind of layout, over distinct bytes.
 fn content() -> Dataset {

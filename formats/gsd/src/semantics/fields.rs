@@ -1,8 +1,9 @@
 //! The chunks of the HOOMD schema and their defaults.
 
-use spile_core::{DType, Error, Limits, Result, convert};
+use spile_core::{DType, Error, Result, convert};
 
 use super::Values;
+use super::resolve::Resolved;
 use crate::read::STEP;
 use crate::wire::Type;
 
@@ -206,32 +207,24 @@ pub(super) fn is_default(name: &str, values: &Values) -> bool {
         && numbers.iter().zip(field.default.iter().cycle()).all(same)
 }
 
-/// The default of the field `name`, with `rows` rows if it has one per member; none if the schema does
-/// not define it.
-pub(crate) fn default_values(
-    name: &str,
-    rows: u64,
-    double: bool,
-    limits: &Limits,
-) -> Result<Option<Values>> {
-    let Some(field) = field(name) else { return Ok(None) };
+/// The default of a field in a frame, in single precision.
+pub(crate) fn default_values(field: &Field, resolved: &Resolved<'_>) -> Result<Values> {
     let (kind, dtype) = match field.kind {
-        Kind::Real if double => (Type::Double, DType::F64),
         Kind::Real => (Type::Float, DType::F32),
         Kind::U8 => (Type::UInt8, DType::U8),
         Kind::U32 => (Type::UInt32, DType::U32),
         Kind::U64 => (Type::UInt64, DType::U64),
         Kind::I32 => (Type::Int32, DType::I32),
-        Kind::Names => return Ok(Some(encode_names(field.default_names))),
+        Kind::Names => return Ok(encode_names(field.default_names)),
     };
     let row = field.default.len().max(1) as u64;
-    let rows = if field.per.is_some() { rows } else { 1 };
+    let rows = if field.per.is_some() { resolved.rows(field) } else { 1 };
     let size = dtype.size() as u64;
-    let len = limits.allow(rows.saturating_mul(row * size), "a chunk of defaults")?;
+    let len = resolved.limits().allow(rows.saturating_mul(row * size), "a chunk of defaults")?;
     let mut one = Vec::new();
     convert::from_f64(dtype, None, field.default, &mut one);
     let bytes = one.repeat(len / one.len().max(1));
-    Ok(Some(Values { kind, n: rows * row / field.columns, m: field.columns, bytes }))
+    Ok(Values { kind, n: rows * row / field.columns, m: field.columns, bytes })
 }
 
 /// NaN for a logged quantity in a frame that lacks it, where it would otherwise get the value of frame

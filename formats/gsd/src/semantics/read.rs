@@ -89,7 +89,7 @@ impl<'a> FrameReader<'a> {
     fn check_limit(&self) -> Result<()> {
         let rows = |field: &Field| field.per.map_or(0, |_| self.resolved.rows(field));
         let numbers: u64 = FIELDS.iter().map(|field| rows(field) * field.columns).sum();
-        let limits = self.resolved.trajectory.file().index.limits();
+        let limits = self.resolved.limits();
         limits.allow(numbers * 8, "the frame").map(drop)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use spile_core::{Error, Result, convert};
+use spile_core::{Error, Limits, Result, convert};
 
 use super::fields::{COUNTS, FIELDS, Field, GROUPS, Kind};
 use super::read::Decoded;
@@ -178,6 +178,10 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl Resolved<'_> {
+    pub(crate) fn limits(&self) -> &Limits {
+        self.trajectory.file().index.limits()
+    }
+
     /// Origin of the field at a position in [`FIELDS`].
     pub(super) fn origin(&self, at: usize) -> Origin<'_> {
         let same = FIELDS[at].group().is_none_or(|k| self.counts[k] == self.first[k]);

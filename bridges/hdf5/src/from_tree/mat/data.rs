@@ -121,12 +121,13 @@ impl Builder<'_> {
             Elements::Array(id) => {
                 let rank = self.flat.tree().node(*id).array.as_ref();
                 let rank = rank.map_or(0, |desc| desc.shape.rank());
+                let regions = self.flat.open_regions(*id, Order::F)?;
                 let read = |start: &[u64], lengths: &[u64]| {
                     // The file has two dimensions at least; additional ones have length 1.
                     let own = |all: &[u64]| -> Vec<u64> {
                         all.iter().rev().take(rank).copied().collect()
                     };
-                    self.flat.read_region(*id, Order::F, &own(start), &own(lengths))
+                    regions.read(&own(start), &own(lengths))
                 };
                 self.plan.write_chunks(sink, addresses, object, limits, read)
             }
