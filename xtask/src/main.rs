@@ -79,8 +79,8 @@ fn run(args: &[&str]) -> Result<bool> {
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["dist"] => dist::run(),
         ["gallery"] => gallery::write(),
-        ["readme"] => readme::write(),
-        ["readme", "--check"] => readme::check(),
+        ["readme"] => readme::run(false),
+        ["readme", "--check"] => readme::run(true),
         _ => Err(format!("unknown command `{}`\n\n{HELP}", args.join(" "))),
     }
 }

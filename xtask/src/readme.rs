@@ -8,30 +8,23 @@ use crate::{Result, test};
 const BEGIN: &str = "<!-- formats -->";
 const END: &str = "<!-- /formats -->";
 
-pub(crate) fn write() -> Result<bool> {
-    let (old, new) = both()?;
-    if old != new {
-        let path = root().join("README.md");
-        fs::write(&path, new).map_err(|e| format!("README.md: {e}"))?;
-        println!("README.md: the table of formats is updated");
-    }
-    Ok(true)
-}
-
-pub(crate) fn check() -> Result<bool> {
-    let (old, new) = both()?;
-    if old != new {
-        println!("README.md: the table of formats is out of date; run `cargo xtask readme`");
-    }
-    Ok(old == new)
-}
-
-fn both() -> Result<(String, String)> {
-    let old =
-        fs::read_to_string(root().join("README.md")).map_err(|e| format!("README.md: {e}"))?;
+/// Writes the table, or with `check` only compares it; returns whether it is up to date.
+pub(crate) fn run(check: bool) -> Result<bool> {
+    let path = root().join("README.md");
+    let fail = |e: std::io::Error| format!("README.md: {e}");
+    let old = fs::read_to_string(&path).map_err(fail)?;
     let table = output(program(test::spile()?).args(["formats", "--markdown"]))?;
     let new = with_table(&old, &table)?;
-    Ok((old, new))
+    if old == new {
+        return Ok(true);
+    }
+    if check {
+        println!("README.md: the table of formats is out of date; run `cargo xtask readme`");
+        return Ok(false);
+    }
+    fs::write(&path, new).map_err(fail)?;
+    println!("README.md: the table of formats is updated");
+    Ok(true)
 }
 
 /// The text with `table` between the markers.

@@ -31,7 +31,7 @@ pub(crate) fn run(all: bool) -> bool {
     steps.run("doors", || Outcome::from_check(doors::run()));
     steps.run("tests", tests);
     steps.run("doc tests", doc_tests);
-    steps.run("readme", || Outcome::from_check(readme::check()));
+    steps.run("readme", || Outcome::from_check(readme::run(true)));
     // These steps are slow.
     let broken = steps.failed();
     let unless_broken = |step: &dyn Fn() -> Outcome| {
@@ -130,21 +130,14 @@ fn python() -> Outcome {
 /// Runs the scripts of `tests/interop`, one test each, with the path of the program in `SPILE`. `all` sets
 /// `SPILE_ALL`: scripts with a selection of cases run all of them.
 fn interop(all: bool) -> Outcome {
-    let folder = root().join("tests/interop");
-    let scripts = crate::shell::files(&folder, "py");
-    if scripts.is_empty() {
-        return Outcome::Skipped("no scripts in tests/interop".into());
-    }
-    let spile = match spile() {
-        Ok(spile) => spile,
-        Err(why) => return Outcome::Failed(why),
-    };
-    let python = match tools::python(&package::interop_packages()) {
-        Ok(python) => python,
-        Err(why) => return Outcome::Skipped(why),
-    };
+    run_scripts(all).unwrap_or_else(|outcome| outcome)
+}
+
+fn run_scripts(all: bool) -> std::result::Result<Outcome, Outcome> {
+    let spile = spile().map_err(Outcome::Failed)?;
+    let python = tools::python(&package::interop_packages()).map_err(Outcome::Skipped)?;
     let mut counts = Counts::default();
-    for script in scripts {
+    for script in crate::shell::files(&root().join("tests/interop"), "py") {
         let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut command = program(&python);
         command.arg(&script).env("SPILE", &spile);
@@ -162,5 +155,5 @@ fn interop(all: bool) -> Outcome {
             }
         }
     }
-    Outcome::Tests(counts, true)
+    Ok(Outcome::Tests(counts, true))
 }

@@ -184,11 +184,11 @@ impl Context {
         if is_closed_pipe(error) {
             return Exit::Yes;
         }
-        #[derive(Serialize)]
-        struct Failed<'a> {
-            error: Failure<'a>,
-        }
         let message = if self.json {
+            #[derive(Serialize)]
+            struct Failed<'a> {
+                error: Failure<'a>,
+            }
             let hint = error.suggestion().map(|hint| hint::render(hint, error.path()));
             let error = Failure { hint, ..Failure::from(error) };
             versioned(&Failed { error }).unwrap_or_else(|e| e.to_string())
@@ -231,7 +231,12 @@ pub(crate) fn expand(file: &Path) -> Vec<Result<PathBuf>> {
         Ok(paths) => paths,
         Err(e) => return fail(format!("invalid pattern: {e}")),
     };
-    let found: Vec<_> =
-        paths.map(|found| found.map_err(|e| Error::io(e.path().to_path_buf(), e.into()))).collect();
+    let found = paths.map(|found| {
+        found.map_err(|e| {
+            let path = e.path().to_path_buf();
+            Error::io(path, e.into())
+        })
+    });
+    let found: Vec<_> = found.collect();
     if found.is_empty() { fail("no file matches this pattern".into()) } else { found }
 }

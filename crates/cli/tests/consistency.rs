@@ -259,7 +259,7 @@ fn outputs_have_the_same_options_in_every_verb() {
         let words: Vec<&str> = std::iter::once("help").chain(verb.split(' ')).collect();
         let help = folder.good(&words);
         assert!(help.contains("-o, --output <OUTPUT>"), "{verb}: {help}");
-        let text = help.split("--overwrite").nth(1).unwrap_or_default().trim_start();
+        let text = help.rsplit("--overwrite").next().unwrap_or_default().trim_start();
         assert!(text.starts_with("Replace the output if it exists"), "{verb}: {help}");
     }
 }

@@ -282,7 +282,7 @@ pub(super) fn open_in_frame(
             .hint("for example --frame 0, or --frame -1 for the last"));
     }
     let picked = Pick::default().with_frames(&frame.unwrap_or(0).to_string())?;
-    let frame = picked.frames(count)?.into_iter().next().unwrap_or(0);
+    let frame = picked.frames(count)?.next().unwrap_or(0);
     let array = file.open_array_in_frame(desc, frame)?;
     let missing = || Error::argument(format!("frame {frame} does not have \"{path}\""));
     Ok((Some(frame), array.ok_or_else(missing)?))

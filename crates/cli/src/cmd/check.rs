@@ -28,11 +28,9 @@ pub(crate) struct CheckArgs {
 
 pub(crate) fn run(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let options = context.options();
-    let is_many = |file: &PathBuf| {
-        Ok::<_, Error>(file.is_dir() && spile::REGISTRY.folder_format(file, &options)?.is_none())
-    };
-    if args.summary || args.files.iter().map(is_many).collect::<Result<Vec<_>>>()?.contains(&true) {
-        return batch(args, context, out);
+    let batch = Batch::new(&args.files, &options);
+    if args.summary || batch.searched {
+        return table(args, batch, context, out);
     }
     context.each_file(&args.files, out, |entry, out| {
         let folder = spile::REGISTRY.folder_format(entry.path, &options)?;
@@ -61,7 +59,7 @@ fn examine(
 }
 
 /// Checks several files and prints a table.
-fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+fn table(args: &CheckArgs, batch: Batch, context: &Context, out: &mut Output) -> Result<Exit> {
     let columns = [
         ("errors", Align::Right),
         ("warnings", Align::Right),
@@ -70,7 +68,6 @@ fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> 
         ("first error", Align::Left),
     ];
     let words = Words { ok: "ok", not_ok: "not ok", others: "of unknown format" };
-    let batch = Batch::new(&args.files, &context.options());
     batch.run(columns, &words, (style::BAD, Exit::No), context, out, |item, entry, out| {
         let check = examine(args, &item.path, item.folder, context)?;
         if context.json {

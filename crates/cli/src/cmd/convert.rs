@@ -188,7 +188,8 @@ impl Job<'_> {
 
     /// The selected part of a dataset.
     fn selected(&self, content: &Dataset) -> Result<Dataset> {
-        let pick = self.write.pick.pick_of(content)?.with_slices(&self.write.slice)?;
+        let pick = self.write.pick.pick_of(content).map_err(|e| e.with_path(self.from))?;
+        let pick = pick.with_slices(&self.write.slice)?;
         if pick.is_all() {
             return Ok(content.clone());
         }
@@ -266,7 +267,8 @@ impl Job<'_> {
             writeln!(out, "{word} {}", text::one_line(&difference_text(difference)))?;
         }
         if !context.quiet {
-            let name = display(to);
+            let path = to.to_string_lossy();
+            let name = text::one_line(&path);
             let what = text::count(plan.arrays, "array");
             let title = format.info().name;
             let described = if plan.flattened { ", with metadata as JSON" } else { "" };
@@ -337,8 +339,4 @@ fn loss_text(loss: &Loss) -> String {
 fn difference_text(row: &Row) -> String {
     let path = if row.path.is_empty() { "the file" } else { &row.path };
     format!("{path}: {}", diff::describe(row))
-}
-
-fn display(path: &Path) -> String {
-    text::one_line(&path.to_string_lossy()).into_owned()
 }

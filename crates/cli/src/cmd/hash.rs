@@ -23,16 +23,15 @@ pub(crate) fn run(args: &HashArgs, context: &Context, out: &mut Output) -> Resul
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
         let pick = args.pick.pick_of(&file)?;
-        let digest = match args.native || !pick.is_all() {
-            true => None,
-            false => Some(spile_ops::content(&file)?),
-        };
+        let all = !args.native && pick.is_all();
+        let digest = if all { Some(spile_ops::content(&file)?) } else { None };
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document.some("digest", digest.as_ref())?;
-            match args.native {
-                true => document.list("objects", |add| spile_ops::hash::native(&file, add))?,
-                false => document.list("arrays", |add| spile_ops::hash(&file, &pick, add))?,
+            if args.native {
+                document.list("objects", |add| spile_ops::hash::native(&file, add))?;
+            } else {
+                document.list("arrays", |add| spile_ops::hash(&file, &pick, add))?;
             }
             return document.end();
         }

@@ -1,6 +1,7 @@
 //! `spile gsd log`.
 
 use spile::convert;
+use spile::dtype::DType;
 use spile_gsd::File;
 use spile_gsd::semantics::{LogColumn, Trajectory};
 use spile_gsd::wire::Type;
@@ -38,22 +39,20 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Output) -> Result
         return Ok(Exit::Yes);
     }
     let separator = if args.csv { "," } else { "\t" };
-    let mut line = "step".to_string();
+    let line = |cells: Vec<String>| {
+        cells.iter().map(|cell| quoted(cell, args.csv)).collect::<Vec<_>>().join(separator)
+    };
+    let mut names = vec!["step".to_string()];
     for column in &log.columns {
         match width(column) {
-            1 => push(&mut line, separator, &quoted(&column.name, args.csv)),
-            width => (0..width).for_each(|k| {
-                push(&mut line, separator, &quoted(&format!("{}[{k}]", column.name), args.csv));
-            }),
+            1 => names.push(column.name.clone()),
+            width => names.extend((0..width).map(|k| format!("{}[{k}]", column.name))),
         }
     }
-    writeln!(out, "{line}")?;
+    writeln!(out, "{}", line(names))?;
     for (frame, step) in log.steps.iter().enumerate() {
-        line = step.to_string();
-        for column in &log.columns {
-            cells(column, frame as u64, separator, args.csv, &mut line);
-        }
-        writeln!(out, "{line}")?;
+        let values = log.columns.iter().flat_map(|column| cells(column, frame as u64));
+        writeln!(out, "{}", line(std::iter::once(step.to_string()).chain(values).collect()))?;
     }
     Ok(Exit::Yes)
 }
@@ -63,11 +62,6 @@ fn width(column: &LogColumn) -> u64 {
     if column.kind == Type::Character { 1 } else { column.width() }
 }
 
-fn push(line: &mut String, separator: &str, cell: &str) {
-    line.push_str(separator);
-    line.push_str(cell);
-}
-
 fn quoted(text: &str, csv: bool) -> String {
     if csv && text.contains([',', '"', '\n']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
@@ -75,36 +69,35 @@ fn quoted(text: &str, csv: bool) -> String {
     text.replace(['\t', '\n'], " ")
 }
 
-fn cells(column: &LogColumn, frame: u64, separator: &str, csv: bool, line: &mut String) {
+fn cells(column: &LogColumn, frame: u64) -> Vec<String> {
     let Some(values) = column.values(frame) else {
-        (0..width(column)).for_each(|_| line.push_str(separator));
-        return;
+        return vec![String::new(); width(column) as usize];
     };
     if column.kind == Type::Character {
-        let text = String::from_utf8_lossy(&values.bytes);
-        return push(line, separator, &quoted(text.trim_end_matches('\0'), csv));
+        return vec![String::from_utf8_lossy(&values.bytes).trim_end_matches('\0').to_string()];
     }
+    elements(column, &values.bytes, convert::write_element)
+}
+
+/// The elements of a value as text.
+fn elements(column: &LogColumn, bytes: &[u8], write: fn(DType, &[u8], &mut String)) -> Vec<String> {
     let dtype = column.kind.dtype();
-    for element in values.bytes.chunks(dtype.size()) {
-        line.push_str(separator);
-        convert::write_element(dtype, element, line);
-    }
+    let element = |bytes: &[u8]| {
+        let mut text = String::new();
+        write(dtype, bytes, &mut text);
+        text
+    };
+    bytes.chunks(dtype.size()).map(element).collect()
 }
 
 /// A field with the values of a quantity: per frame a value, a list of values, or null.
 fn column_json(column: &LogColumn, frames: usize) -> String {
-    let dtype = column.kind.dtype();
     let value = |frame: usize| {
         let Some(values) = column.values(frame as u64) else { return "null".to_string() };
         if column.kind == Type::Character {
             return json!(String::from_utf8_lossy(&values.bytes)).to_string();
         }
-        let element = |bytes: &[u8]| {
-            let mut text = String::new();
-            write_element(dtype, bytes, &mut text);
-            text
-        };
-        let list = values.bytes.chunks(dtype.size()).map(element).collect::<Vec<_>>().join(",");
+        let list = elements(column, &values.bytes, write_element).join(",");
         if column.width() == 1 { list } else { format!("[{list}]") }
     };
     let list = (0..frames).map(value).collect::<Vec<_>>().join(",");

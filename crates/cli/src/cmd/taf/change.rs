@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use spile_taf::{File, ops};
 
-use super::{BoundsArgs, Done, TargetArgs, open_input};
+use super::{BoundsArgs, TargetArgs, open_input, report};
 use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
@@ -17,12 +17,12 @@ pub(crate) struct CommentArgs {
 
 pub(super) fn add_comment(args: &CommentArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     ops::add_comment(&args.file, &args.text, &context.limits)?;
-    Done::new(&args.file).report(context, out)
+    report(&args.file, None, None, context, out)
 }
 
 pub(super) fn set_comment(args: &CommentArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     ops::set_comment(&args.file, &args.text, &context.limits)?;
-    Done::new(&args.file).report(context, out)
+    report(&args.file, None, None, context, out)
 }
 
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub(super) fn adjust(args: &AdjustArgs, context: &Context, out: &mut Output) -> 
         _ => return Err(Error::argument("expected two values for span, otherwise one")),
     };
     ops::adjust(&args.file, args.dimension, change, &context.limits)?;
-    Done::new(&args.file).report(context, out)
+    report(&args.file, None, None, context, out)
 }
 
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> 
     let (_, array) = open_input(&args.input, context)?;
     let clipped = ops::append(&args.file, &array, args.safe, &context.limits)?;
     let shape = File::open(&args.file, &context.limits)?.header().shape();
-    Done::new(&args.file).shape(&shape).clipped(clipped).report(context, out)
+    report(&args.file, Some(&shape), Some(clipped), context, out)
 }
 
 #[derive(Debug, Args)]
@@ -93,7 +93,7 @@ pub(crate) struct ReplaceArgs {
 pub(super) fn replace(args: &ReplaceArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let (_, array) = open_input(&args.input, context)?;
     let clipped = ops::replace(&args.file, &array, &context.limits)?;
-    Done::new(&args.file).clipped(clipped).report(context, out)
+    report(&args.file, None, Some(clipped), context, out)
 }
 
 #[derive(Debug, Args)]
@@ -115,7 +115,7 @@ pub(super) fn crop(args: &CropArgs, context: &Context, out: &mut Output) -> Resu
     }
     let target = args.target.target();
     let shape = ops::crop(&args.file, args.dimension, bounds, &target, &context.limits)?;
-    Done::new(args.target.written(&args.file)).shape(&shape).report(context, out)
+    report(args.target.written(&args.file), Some(&shape), None, context, out)
 }
 
 #[derive(Debug, Args)]
@@ -131,7 +131,7 @@ pub(crate) struct PermuteArgs {
 
 pub(super) fn permute(args: &PermuteArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let shape = ops::permute(&args.file, &args.order, &args.target.target(), &context.limits)?;
-    Done::new(args.target.written(&args.file)).shape(&shape).report(context, out)
+    report(args.target.written(&args.file), Some(&shape), None, context, out)
 }
 
 #[derive(Debug, Args)]
@@ -144,5 +144,5 @@ pub(crate) struct TransposeArgs {
 
 pub(super) fn transpose(args: &TransposeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let shape = ops::transpose(&args.file, &args.target.target(), &context.limits)?;
-    Done::new(args.target.written(&args.file)).shape(&shape).report(context, out)
+    report(args.target.written(&args.file), Some(&shape), None, context, out)
 }

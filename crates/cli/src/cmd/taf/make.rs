@@ -10,7 +10,7 @@ use spile_dig::SampleFormat;
 use spile_taf::ops::{self, Create};
 use spile_taf::wire::parse_type;
 
-use super::{Done, open_input, parse_range};
+use super::{open_input, parse_range, report};
 use crate::cmd::prelude::*;
 use crate::hint;
 
@@ -49,7 +49,7 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
     let output = args.new.file()?;
     if let Some(dimensions) = args.example {
         ops::example(output, dimensions, args.new.overwrite())?;
-        return Done::new(output).report(context, out);
+        return report(output, None, None, context, out);
     }
     let source = args.input.as_deref().unwrap_or(Path::new("-"));
     let (_, array) = open_input(source, context)?;
@@ -71,7 +71,7 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
         options.grids.push((start, step));
     }
     let clipped = ops::create(output, &array, &part, &options)?;
-    Done::new(output).clipped(clipped).report(context, out)
+    report(output, None, Some(clipped), context, out)
 }
 
 /// Start and step of the first column, which must be evenly spaced.
@@ -153,7 +153,7 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
             let array = file.open_array(desc)?;
             let clipped = convert_one(args, &target, &array, node, &entry.name())?;
             some = true;
-            Done::new(&target).clipped(clipped).report(context, out)?;
+            report(&target, None, Some(clipped), context, out)?;
         }
         Ok(())
     })?;

@@ -6,6 +6,7 @@ mod show;
 
 use clap::Subcommand;
 use spile::read::Array;
+use spile::shape::Shape;
 use spile_taf::ops::{Bounds, Target};
 
 use super::{cat, overwrite, plot};
@@ -171,44 +172,29 @@ fn as_one_array(file: Dataset, context: &Context) -> Dataset {
     columns.and_then(open).unwrap_or(file)
 }
 
-/// The result of an operation.
-#[derive(Serialize)]
-struct Done {
-    file: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shape: Option<Vec<u64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+/// Prints the result of an operation with --json or -v: the shape of the array if it changed, and the number of
+/// clipped values, which is always printed.
+fn report(
+    path: &Path,
+    shape: Option<&Shape>,
     clipped: Option<u64>,
-}
-
-impl Done {
-    fn new(path: &Path) -> Self {
-        Self { file: path.to_string_lossy().into_owned(), shape: None, clipped: None }
+    context: &Context,
+    out: &mut Output,
+) -> Result<Exit> {
+    let file = path.to_string_lossy();
+    if context.json {
+        let mut document = out.document()?;
+        document.field("file", &file)?;
+        document.some("shape", shape.map(Shape::lengths).as_ref())?;
+        document.some("clipped", clipped.as_ref())?;
+        document.end()?;
+        return Ok(Exit::Yes);
     }
-
-    fn shape(mut self, shape: &spile::shape::Shape) -> Self {
-        self.shape = Some(shape.lengths().to_vec());
-        self
+    if let Some(clipped) = clipped.filter(|n| *n > 0 && !context.quiet) {
+        writeln!(out, "{file}: {clipped} values were clipped")?;
     }
-
-    fn clipped(mut self, clipped: u64) -> Self {
-        self.clipped = Some(clipped);
-        self
+    if let Some(shape) = shape.filter(|_| context.verbose) {
+        writeln!(out, "{file}: {shape}")?;
     }
-
-    /// Prints the result with --json or -v, and the number of clipped values.
-    fn report(&self, context: &Context, out: &mut Output) -> Result<Exit> {
-        if context.json {
-            out.json(self)?;
-            return Ok(Exit::Yes);
-        }
-        if let Some(clipped) = self.clipped.filter(|n| *n > 0 && !context.quiet) {
-            writeln!(out, "{}: {clipped} values were clipped", self.file)?;
-        }
-        if let Some(shape) = self.shape.as_ref().filter(|_| context.verbose) {
-            let shape = spile::shape::Shape::new(shape.clone());
-            writeln!(out, "{}: {shape}", self.file)?;
-        }
-        Ok(Exit::Yes)
-    }
+    Ok(Exit::Yes)
 }

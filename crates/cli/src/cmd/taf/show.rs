@@ -8,7 +8,7 @@ use spile_ops::json::{Attr, Real};
 use spile_taf::wire::type_name;
 use spile_taf::{File, ops};
 
-use super::{BoundsArgs, Done};
+use super::{BoundsArgs, report};
 use crate::cmd::prelude::*;
 
 #[derive(Debug, Args)]
@@ -202,7 +202,7 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> 
     ops::export(&file, &mut buffered).map_err(|e| e.with_path(&args.file))?;
     let sink = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
     sink.commit()?;
-    Done::new(path).shape(&file.header().shape()).report(context, out)
+    report(path, Some(&file.header().shape()), None, context, out)
 }
 
 pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {

@@ -1,4 +1,4 @@
-"""Zarr by meaning: xarray shows the variables of a converted file with names, units and coordinates."""
+"""NetCDF-4 and Zarr by meaning: xarray shows the variables of a converted file with names, units and coordinates."""
 
 import os
 import tempfile
@@ -9,11 +9,11 @@ import xarray as xr
 from support import GOLDEN, spile
 
 
-def opened(source, *options):
-    spile("-q", "convert", "--overwrite", *options, GOLDEN / source, "x.zarr")
+def opened(target, source, *options):
+    spile("-q", "convert", "--overwrite", *options, GOLDEN / source, target)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with xr.open_zarr("x.zarr") as data:
+        with (xr.open_zarr if target.endswith("zarr") else xr.open_dataset)(target) as data:
             return data.load()
 
 
@@ -22,10 +22,10 @@ def values(source, array, *options):
     return np.array([float(word) for word in text.decode().replace(",", " ").split()])
 
 
-def fields():
+def fields(target):
     """Fields of an EPOCH dump: flat names, cell centres as coordinates, nodes as a variable of their own."""
     source = "sdf/epoch2d_4ranks_id4_0001.sdf"
-    data = opened(source)
+    data = opened(target, source)
     assert data.attrs["Conventions"] == "CF-1.11"
     ex = data["Electric_Field_Ex"]
     assert ex.dims == ("X_Grid_mid", "Y_Grid_mid")
@@ -39,17 +39,17 @@ def fields():
     assert np.array_equal(ex.values.ravel(), values(source, "Electric Field/Ex"))
 
 
-def traces():
+def traces(target):
     """A trace: volts over time, with the unit of the time."""
     source = "lecroy/lecroy_le_word.trc"
-    data = opened(source)
+    data = opened(target, source)
     trace = next(v for v in data.data_vars.values() if v.ndim == 1)
     assert trace.dims == ("time",) and trace.attrs["units"] == "V"
     assert data["time"].attrs["units"] == "s" and data["time"].attrs["axis"] == "T"
     assert np.allclose(trace, values(source, trace.attrs.get("long_name", trace.name)), rtol=1e-6)
 
 
-def other_formats():
+def other_formats(target):
     """One file of each other format opens without a warning."""
     for source in [
         "gsd/py-5.0.1/fl_special_floats.gsd",
@@ -58,11 +58,12 @@ def other_formats():
         "keysight/keysight_ag10_seg3.bin",
         "lecroy/lecroy_le_sequence4.trc",
     ]:
-        assert len(opened(source).variables) > 0, source
+        assert len(opened(target, source).variables) > 0, source
 
 
 if __name__ == "__main__":
     os.chdir(tempfile.mkdtemp())
-    fields()
-    traces()
-    other_formats()
+    for name in ["x.nc", "x.zarr"]:
+        fields(name)
+        traces(name)
+        other_formats(name)
