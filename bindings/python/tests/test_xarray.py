@@ -309,3 +309,44 @@ def test_every_file_becomes_a_tree_with_each_array_at_its_path():
         for array in arrays.values():
             assert tree_variable(tree, arrays, array).name == array.name, path
     assert count > 200
+
+
+def test_datasets_of_trajectories_have_all_chunks():
+    gsd = pytest.importorskip("gsd.hoomd")
+    path = golden("gsd/py-5.0.1/hoomd_full.gsd")
+    ds = xr.open_dataset(path, engine="spile")
+    with gsd.open(path) as trajectory:
+        for k, frame in enumerate(trajectory):
+            for links in ("bonds", "angles", "dihedrals", "impropers", "pairs"):
+                theirs = getattr(frame, links)
+                np.testing.assert_array_equal(ds[f"{links}_group"][k], theirs.group)
+                np.testing.assert_array_equal(ds[f"{links}_typeid"][k], theirs.typeid)
+                assert ds[f"{links}_types"].values.tolist() == theirs.types
+            np.testing.assert_array_equal(ds["constraints_value"][k], frame.constraints.value)
+            assert ds["particles_types"].values.tolist() == frame.particles.types
+            for name, value in frame.log.items():
+                mine = ds[plain_name(f"log/{name}")][k].values
+                np.testing.assert_array_equal(mine.ravel(), np.ravel(value), name)
+    state = xr.open_dataset(golden("gsd/py-3.4.1/hoomd_state.gsd"), engine="spile")
+    file = spile.open(golden("gsd/py-3.4.1/hoomd_state.gsd"))
+    for path in file["state"].arrays():
+        np.testing.assert_array_equal(state[plain_name(f"state/{path}")], file[f"state/{path}"])
+
+
+def test_times_have_units_only_where_the_format_defines_them(tmp_path):
+    series = spile.open_series(golden("sdf/epoch1d_normal_*.sdf")).to_xarray()
+    single = xr.open_dataset(golden("sdf/epoch1d_normal_0001.sdf"), engine="spile")
+    assert series["time"].attrs["units"] == single["time"].attrs["units"] == "s"
+    text = "1\nTime={} Properties=species:S:1:pos:R:3\nH 0 0 0\n"
+    (tmp_path / "a.xyz").write_text(text.format(0.0) + text.format(0.5))
+    ds = xr.open_dataset(tmp_path / "a.xyz", engine="spile")
+    assert ds["time"].values.tolist() == [0.0, 0.5] and "units" not in ds["time"].attrs
+
+
+def test_uniform_coordinates_have_units():
+    ds = xr.open_dataset(golden("dig/nts_u8.dig"), engine="spile")
+    file = spile.open(golden("dig/nts_u8.dig"))
+    (array,) = file.arrays().values()
+    (dim,) = array.dims
+    assert ds[dim].attrs["units"] == array.attrs[f"{dim}_units"] == "s"
+    np.testing.assert_array_equal(ds[dim], array.coords[dim])
