@@ -1,4 +1,4 @@
-"""Datasets and trees of the engine are written by xarray as NetCDF and Zarr, and read back by xarray alone.
+"""xarray writes datasets and trees of the engine as NetCDF and Zarr, and reads them back without spile.
 
 By default some files of each format are tried; with the environment variable ``SPILE_ALL_FILES``, all
 golden files.

@@ -13,6 +13,7 @@ import spile
 from support import GOLDEN, arrays_of, golden
 
 xr = pytest.importorskip("xarray")
+from spile._storable import storable_name  # noqa: E402
 from spile._xarray import plain_name  # noqa: E402
 
 EPOCH = sorted(path.name for path in (GOLDEN / "sdf").glob("epoch*.sdf"))
@@ -214,8 +215,9 @@ def tree_variable(tree, arrays, array):
     *groups, own = array.path.split("/")
     for name in groups:
         path = f"{path}/{name}" if path else name
+        name = storable_name(name)
         place = place.children[f"{name}_" if path in arrays else name]
-    return place.dataset[own]
+    return place.dataset[storable_name(own)]
 
 
 @pytest.mark.parametrize("name", [*EPOCH, "hand_littleendian_all.sdf", "drv_all_blocks.sdf"])
@@ -307,7 +309,7 @@ def test_every_file_becomes_a_tree_with_each_array_at_its_path():
         count += 1
         arrays = file.arrays()
         for array in arrays.values():
-            assert tree_variable(tree, arrays, array).name == array.name, path
+            assert tree_variable(tree, arrays, array).name == storable_name(array.name), path
     assert count > 200
 
 

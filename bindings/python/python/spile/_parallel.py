@@ -103,8 +103,11 @@ def by_ranks(file: Any, output: str, comm: Any, options: dict[str, Any]) -> dict
         comm, lambda: batches(here.prepare(job.request), parts=size) if rank == 0 else []
     )
     tasks = comm.bcast(tasks, root=0)
-    _collective(comm, lambda: [here.write(task) for task in tasks[rank::size]])
-    _collective(comm, lambda: here.finish() if rank == 0 else None)
+    _collective(comm, lambda: [write(job, task) for task in tasks[rank::size]])
+    if rank == 0:
+        _collective(comm, here.finish)
+    else:
+        _collective(comm, lambda: None)
     _opened.cache_clear()
     return json.loads(here.document)
 

@@ -268,9 +268,10 @@ def convert(
 
 @final
 class Parallel:
-    document: str
-    def __init__(
-        self,
+    @property
+    def document(self) -> str: ...
+    def __new__(
+        cls,
         file: File,
         output: _Path,
         *,
@@ -284,7 +285,7 @@ class Parallel:
         compress: str | None,
         chunks: list[tuple[str, int]],
         shards: list[tuple[str, int]],
-    ) -> None: ...
+    ) -> Parallel: ...
     def prepare(self, request: str) -> list[tuple[int, int]]: ...
     def write(self, numbers: list[int]) -> None: ...
     def finish(self) -> None: ...
