@@ -13,6 +13,7 @@ import spile
 from support import GOLDEN, arrays_of, golden
 
 xr = pytest.importorskip("xarray")
+from spile._storable import storable_name  # noqa: E402
 from spile._xarray import plain_name  # noqa: E402
 
 EPOCH = sorted(path.name for path in (GOLDEN / "sdf").glob("epoch*.sdf"))
@@ -214,8 +215,9 @@ def tree_variable(tree, arrays, array):
     *groups, own = array.path.split("/")
     for name in groups:
         path = f"{path}/{name}" if path else name
+        name = storable_name(name)
         place = place.children[f"{name}_" if path in arrays else name]
-    return place.dataset[own]
+    return place.dataset[storable_name(own)]
 
 
 @pytest.mark.parametrize("name", [*EPOCH, "hand_littleendian_all.sdf", "drv_all_blocks.sdf"])
@@ -307,5 +309,46 @@ def test_every_file_becomes_a_tree_with_each_array_at_its_path():
         count += 1
         arrays = file.arrays()
         for array in arrays.values():
-            assert tree_variable(tree, arrays, array).name == array.name, path
+            assert tree_variable(tree, arrays, array).name == storable_name(array.name), path
     assert count > 200
+
+
+def test_datasets_of_trajectories_have_all_chunks():
+    gsd = pytest.importorskip("gsd.hoomd")
+    path = golden("gsd/py-5.0.1/hoomd_full.gsd")
+    ds = xr.open_dataset(path, engine="spile")
+    with gsd.open(path) as trajectory:
+        for k, frame in enumerate(trajectory):
+            for links in ("bonds", "angles", "dihedrals", "impropers", "pairs"):
+                theirs = getattr(frame, links)
+                np.testing.assert_array_equal(ds[f"{links}_group"][k], theirs.group)
+                np.testing.assert_array_equal(ds[f"{links}_typeid"][k], theirs.typeid)
+                assert ds[f"{links}_types"].values.tolist() == theirs.types
+            np.testing.assert_array_equal(ds["constraints_value"][k], frame.constraints.value)
+            assert ds["particles_types"].values.tolist() == frame.particles.types
+            for name, value in frame.log.items():
+                mine = ds[plain_name(f"log/{name}")][k].values
+                np.testing.assert_array_equal(mine.ravel(), np.ravel(value), name)
+    state = xr.open_dataset(golden("gsd/py-3.4.1/hoomd_state.gsd"), engine="spile")
+    file = spile.open(golden("gsd/py-3.4.1/hoomd_state.gsd"))
+    for path in file["state"].arrays():
+        np.testing.assert_array_equal(state[plain_name(f"state/{path}")], file[f"state/{path}"])
+
+
+def test_times_have_units_only_where_the_format_defines_them(tmp_path):
+    series = spile.open_series(golden("sdf/epoch1d_normal_*.sdf")).to_xarray()
+    single = xr.open_dataset(golden("sdf/epoch1d_normal_0001.sdf"), engine="spile")
+    assert series["time"].attrs["units"] == single["time"].attrs["units"] == "s"
+    text = "1\nTime={} Properties=species:S:1:pos:R:3\nH 0 0 0\n"
+    (tmp_path / "a.xyz").write_text(text.format(0.0) + text.format(0.5))
+    ds = xr.open_dataset(tmp_path / "a.xyz", engine="spile")
+    assert ds["time"].values.tolist() == [0.0, 0.5] and "units" not in ds["time"].attrs
+
+
+def test_uniform_coordinates_have_units():
+    ds = xr.open_dataset(golden("dig/nts_u8.dig"), engine="spile")
+    file = spile.open(golden("dig/nts_u8.dig"))
+    (array,) = file.arrays().values()
+    (dim,) = array.dims
+    assert ds[dim].attrs["units"] == array.attrs[f"{dim}_units"] == "s"
+    np.testing.assert_array_equal(ds[dim], array.coords[dim])

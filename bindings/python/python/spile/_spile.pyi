@@ -268,7 +268,8 @@ def convert(
 
 @final
 class Parallel:
-    document: str
+    @property
+    def document(self) -> str: ...
     def __new__(
         cls,
         file: File,

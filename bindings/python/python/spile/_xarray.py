@@ -8,6 +8,7 @@
 
 import functools
 import os
+import warnings
 
 import numpy as np
 import xarray as xr
@@ -111,6 +112,9 @@ class Builder:
         several variables of one array."""
         if name + suffix in self.drop:
             return
+        if array is not None and array._info.numpy is None:
+            message = f"{array.path}: {array.type} values are rounded to float64"
+            warnings.warn(message, stacklevel=2)
         attrs = variable.attrs
         if self.decode_times and " since " in str(attrs.get("units", "")):
             self.add_units_of_bounds(attrs)

@@ -93,13 +93,22 @@ def transpose(
 
 
 def grid(
-    path: str | os.PathLike[str], dimension: int, **how: float | tuple[float, float]
+    path: str | os.PathLike[str],
+    dimension: int,
+    *,
+    shift: float | None = None,
+    scale: float | None = None,
+    start: float | None = None,
+    step: float | None = None,
+    span: tuple[float, float] | None = None,
 ) -> tuple[float, float]:
     """Changes the grid of a dimension with one of ``shift=``, ``scale=``, ``start=``, ``step=`` or
     ``span=(from, to)``. Returns the new ``(start, step)``."""
-    if len(how) != 1:
+    words = {"shift": shift, "scale": scale, "start": start, "step": step, "span": span}
+    given = [(word, value) for word, value in words.items() if value is not None]
+    if len(given) != 1:
         raise TypeError("expected one of shift=, scale=, start=, step= and span=")
-    ((word, value),) = how.items()
+    ((word, value),) = given
     numbers = [float(x) for x in (value if isinstance(value, (tuple, list)) else [value])]
     return _spile.taf_grid(os.fspath(path), dimension, word, numbers)
 
