@@ -211,6 +211,8 @@ impl<'a> Table<'a> {
     ) -> Result<Option<Vec<u8>>> {
         let array = self.content.array_in_frame(column.id, piece.frame.unwrap_or(0))?;
         let Some(array) = array else { return Ok(None) };
+        // Fails if all rows are too many to be read.
+        array.all().map_err(|e| column.place(e))?;
         let selection = if array.shape().rank() == 0 {
             Selection::all()
         } else {

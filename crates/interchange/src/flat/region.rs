@@ -57,12 +57,17 @@ impl Flat {
         Ok(out)
     }
 
-    /// The array, opened once for several regions.
+    /// The array, opened once for several regions. Fails if it is too large to be read as a whole.
     fn opened(&self, id: NodeId) -> Result<Array> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         match &*opened {
             Some((last, array)) if *last == id => Ok(array.clone()),
-            _ => Ok(opened.insert((id, self.plain.array_at(id)?)).1.clone()),
+            _ => {
+                let array = self.plain.array_at(id)?;
+                array.all()?;
+                *opened = Some((id, array.clone()));
+                Ok(array)
+            }
         }
     }
 }
