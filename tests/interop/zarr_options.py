@@ -30,11 +30,12 @@ def combinations():
     assert encoding["compressors"] == () and encoding["shards"] is None, encoding
     assert encoding["chunks"] == plain[FIELD].shape, encoding
     sizes = []
-    for compression, codec, level in (
-        ("none", None, None), ("zstd", zarr.codecs.ZstdCodec, 3), ("zstd:19", zarr.codecs.ZstdCodec, 19),
-        ("gzip", zarr.codecs.GzipCodec, 5), ("gzip:1", zarr.codecs.GzipCodec, 1),
+    for compression, codec, level, layouts in (
+        ("none", None, None, (CHUNKS, CHUNKS + SHARDS)), ("zstd", zarr.codecs.ZstdCodec, 3, ((), CHUNKS + SHARDS)),
+        ("zstd:19", zarr.codecs.ZstdCodec, 19, (CHUNKS,)), ("gzip", zarr.codecs.GzipCodec, 5, (CHUNKS + SHARDS,)),
+        ("gzip:1", zarr.codecs.GzipCodec, 1, ((),)),
     ):
-        for layout in ((), CHUNKS, CHUNKS + SHARDS):
+        for layout in layouts:
             data, encoding, array = stored("--compress", compression, *layout)
             xr.testing.assert_identical(data, plain)
             compressors = encoding["compressors"]
@@ -55,7 +56,7 @@ def combinations():
             # Parts of zarr-python, across chunks and shards.
             part = array[1:, ::2, 1:3]
             assert np.array_equal(part, plain[FIELD].values[1:, ::2, 1:3])
-    assert len(set(sizes)) > 5, sizes
+    assert len(set(sizes)) > 4, sizes
 
 
 def appended():
@@ -77,8 +78,8 @@ def frames():
     spile("-q", "convert", "run", "plain.zarr")
     with xr.open_zarr("frames.zarr") as data, xr.open_zarr("plain.zarr") as plain:
         xr.testing.assert_identical(data.load(), plain.load())
-        field = next(v for v in data.data_vars.values() if v.dims[0] == "time" and v.ndim == 2)
-        assert field.encoding["chunks"] == (2, 7) and field.encoding["shards"] == (4, 7), field.encoding
+        field = data[FIELD]
+        assert field.dims[0] == "time" and field.encoding["chunks"] == (2, 7) and field.encoding["shards"] == (4, 7), field.encoding
 
 
 def missing_values():

@@ -59,7 +59,7 @@ impl ChunkFiles {
         part: Option<&FieldPart>,
     ) -> Result<Layout> {
         let fill = shown_fill(meta, element, part)?;
-        if self.is_empty() {
+        if self.is_empty() && meta.shape.count() != Some(0) {
             let mut fill = fill.to_vec();
             spile_core::convert::to_little(element.dtype, &mut fill);
             return Ok(Layout::Fill(fill.into()));

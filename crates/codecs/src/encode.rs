@@ -1,70 +1,50 @@
-//! Compression of new chunks.
+//! Encoders, for writers of compressed chunks. The same input gives the same output.
 
 use libdeflater::{CompressionLvl, Compressor};
 use spile_core::error::{Error, Result};
 
-/// A compression with its level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoder {
-    /// A gzip stream; levels 1 to 9.
-    Gzip(i32),
-    /// A Zstandard frame; levels 1 to 22.
-    Zstd(i32),
+/// The zlib stream of `bytes`, of a level from 1 to 9.
+pub fn zlib(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
+    let level = CompressionLvl::new(level).map_err(|_| failed("zlib"))?;
+    let mut compressor = Compressor::new(level);
+    let mut out = vec![0; compressor.zlib_compress_bound(bytes.len())];
+    let len = compressor.zlib_compress(bytes, &mut out).map_err(|_| failed("zlib"))?;
+    out.truncate(len);
+    Ok(out)
 }
 
-impl Encoder {
-    /// Upper bound of the memory in bytes that [`Encoder::encode`] needs for `len` bytes: the result, and the
-    /// tables of the encoder, which are larger for higher levels.
-    pub fn memory(self, len: u64) -> u64 {
-        let tables = match self {
-            Self::Gzip(_) => 2 << 20,
-            Self::Zstd(..=12) => len.saturating_mul(2).min(16 << 20),
-            Self::Zstd(_) => len.saturating_mul(10).min(1 << 30),
-        };
-        len.saturating_add(len / 128 + 4096).saturating_add(tables)
-    }
+/// The Zstandard frame of `bytes`, with their length, of a level from 1 to 22. Fails without the feature `zstd`.
+#[cfg(all(feature = "zstd", not(target_family = "wasm")))]
+pub fn zstd(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
+    zstd::bulk::compress(bytes, level).map_err(|_| failed("zstd"))
+}
 
-    /// The encoded `bytes`: always the same for the same bytes. Fails if the level does not exist.
-    pub fn encode(self, bytes: &[u8]) -> Result<Vec<u8>> {
-        match self {
-            Self::Gzip(level) => gzip(bytes, level),
-            Self::Zstd(level) => zstd(bytes, level),
+/// The Zstandard frame of `bytes`, with their length, of a level from 1 to 22. Fails without the feature `zstd`.
+#[cfg(not(all(feature = "zstd", not(target_family = "wasm"))))]
+pub fn zstd(_: &[u8], _: i32) -> Result<Vec<u8>> {
+    Err(Error::unsupported("", "this program is built without compression by Zstandard"))
+}
+
+/// The byte shuffle of elements of `element` bytes: byte `k` of all elements together. Bytes after the last complete
+/// element are copied.
+pub fn shuffle(element: usize, bytes: &[u8]) -> Vec<u8> {
+    let count = bytes.len() / element.max(1);
+    if element <= 1 || count == 0 {
+        return bytes.to_vec();
+    }
+    let mut out = vec![0; bytes.len()];
+    for (k, column) in out.chunks_exact_mut(count).take(element).enumerate() {
+        for (target, byte) in column.iter_mut().zip(bytes[k..].iter().step_by(element)) {
+            *target = *byte;
         }
     }
+    let complete = count * element;
+    out[complete..].copy_from_slice(&bytes[complete..]);
+    out
 }
 
-fn gzip(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
-    let level = CompressionLvl::new(level)
-        .map_err(|_| Error::argument(format!("gzip has no compression level {level}")))?;
-    let mut encoder = Compressor::new(level);
-    let mut out = vec![0; encoder.gzip_compress_bound(bytes.len())];
-    let len = encoder.gzip_compress(bytes, &mut out);
-    out.truncate(len.map_err(|error| Error::unsupported("codec", format!("gzip: {error}")))?);
-    out.shrink_to_fit();
-    Ok(out)
-}
-
-#[cfg(all(feature = "zstd", not(target_family = "wasm")))]
-fn zstd(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
-    thread_local! {
-        // Creating a compressor costs more than encoding a small chunk.
-        static ZSTD: std::cell::RefCell<zstd::bulk::Compressor<'static>> = std::cell::RefCell::default();
-    }
-    let encoded = ZSTD.with_borrow_mut(|encoder| {
-        encoder.set_compression_level(level)?;
-        encoder.compress(bytes)
-    });
-    let mut out = encoded.map_err(|error| Error::unsupported("codec", format!("zstd: {error}")))?;
-    out.shrink_to_fit();
-    Ok(out)
-}
-
-/// The encoder in Rust has one level.
-#[cfg(not(all(feature = "zstd", not(target_family = "wasm"))))]
-#[allow(clippy::unnecessary_wraps)] // As the encoder in C.
-fn zstd(bytes: &[u8], _level: i32) -> Result<Vec<u8>> {
-    let level = ruzstd::encoding::CompressionLevel::Fastest;
-    Ok(ruzstd::encoding::compress_to_vec(bytes, level))
+fn failed(name: &str) -> Error {
+    Error::unsupported("", format!("compression by {name} failed"))
 }
 
 #[cfg(test)]
@@ -74,21 +54,19 @@ mod tests {
     use spile_core::layout::Codec as _;
 
     #[test]
-    fn encoded_bytes_are_decoded_and_do_not_depend_on_earlier_ones() {
-        let bytes: Vec<u8> = (0..100_000_u32).map(|k| (k % 251 + k / 999) as u8).collect();
-        for (encoder, step) in [
-            (Encoder::Gzip(5), Step::Gzip),
-            (Encoder::Zstd(3), Step::Zstd),
-            (Encoder::Zstd(19), Step::Zstd),
-        ] {
-            let first = encoder.encode(&bytes).unwrap();
-            assert!(first.len() < 50_000 && first.len() as u64 <= encoder.memory(100_000));
-            encoder.encode(b"other").unwrap();
-            assert_eq!(encoder.encode(&bytes).unwrap(), first);
-            let mut out = vec![0; bytes.len()];
-            Pipeline::new(vec![step], "demo-001").unwrap().decode(&first, &mut out).unwrap();
-            assert_eq!(out, bytes);
+    fn encoded_bytes_decode_to_the_input() {
+        let bytes: Vec<u8> = (0..4001_u32).map(|k| (k * k / 7) as u8).collect();
+        for element in [1, 2, 8, 5000] {
+            let shuffled = shuffle(element, &bytes);
+            for (step, encoded) in [
+                (Step::Zlib, zlib(&shuffled, 4).unwrap()),
+                (Step::Zstd, zstd(&shuffled, 3).unwrap()),
+            ] {
+                let pipeline = Pipeline::new(vec![Step::Shuffle(element), step], "demo").unwrap();
+                let mut out = vec![0; bytes.len()];
+                pipeline.decode(&encoded, &mut out).unwrap();
+                assert_eq!(out, bytes);
+            }
         }
-        assert!(Encoder::Gzip(77).encode(&bytes).is_err());
     }
 }

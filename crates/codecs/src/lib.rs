@@ -3,7 +3,6 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `encode` | compression of new chunks: gzip, zstd |
 //! | `compression` | gzip, zlib, zstd, snappy, LZF, and the containers of LZ4 blocks |
 //! | `streams` | bzip2, XZ, and data of unknown length |
 //! | `szip` | the entropy coder of CCSDS 121.0-B |
@@ -12,6 +11,8 @@
 //! | `shuffle` | byte and bit shuffles |
 //! | `checksum` | CRC-32, CRC-32C, Adler-32, Fletcher-32 |
 //! | `numeric` | filters of numbers: differences, scaling, other types, packed bits |
+//! | `encode` | encoders: zlib, zstd, byte shuffle |
+//! | `encoder` | a compression with its level and its memory |
 //!
 //! ```
 //! use spile_codecs::{Pipeline, Step};
@@ -28,7 +29,8 @@
 mod blosc;
 mod checksum;
 mod compression;
-mod encode;
+pub mod encode;
+mod encoder;
 mod numeric;
 mod packed;
 mod shuffle;
@@ -41,7 +43,7 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 
 pub use checksum::{Checksum, crc32c};
-pub use encode::Encoder;
+pub use encoder::Encoder;
 pub use numeric::Numeric;
 pub use packed::{Nbit, ScaleOffset};
 pub use szip::Szip;

@@ -13,7 +13,6 @@ mod region;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Mutex;
 
 use rayon::prelude::*;
 
@@ -22,6 +21,7 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::frames::{FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::limits::Limits;
 use spile_core::metadata::{Cast, Frames, Metadata, Storage};
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
@@ -29,6 +29,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
 pub use losses::flat_losses;
+pub use region::RegionReader;
 
 /// Small frames are read in batches of up to this many bytes.
 const BATCH: u64 = 1 << 20;
@@ -39,8 +40,6 @@ pub struct Flat {
     /// The content with the tree of plain arrays.
     plain: Dataset,
     stacks: HashMap<NodeId, Stack>,
-    /// The array of the last region: it has a cache of decoded chunks.
-    opened: Mutex<Option<(NodeId, Array)>>,
     /// Restores the original tree; the writer adds auxiliary arrays and renamed paths.
     pub metadata: Metadata,
 }
@@ -110,8 +109,12 @@ impl Flat {
         let time = if keep_frames { None } else { builder.moments()? };
         builder.link(&new_ids, time);
         let Builder { tree, stacks, metadata, .. } = builder;
-        let (plain, opened) = (content.with_tree(tree), Mutex::default());
-        Ok(Self { content: content.clone(), plain, stacks, opened, metadata })
+        Ok(Self { content: content.clone(), plain: content.with_tree(tree), stacks, metadata })
+    }
+
+    /// The limits of the dataset.
+    pub fn limits(&self) -> &Limits {
+        self.content.limits()
     }
 
     /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).

@@ -23,7 +23,7 @@ pub mod table;
 mod variables;
 
 pub use dimensions::{Dimension, Dimensions};
-pub use flat::{Flat, flat_losses};
+pub use flat::{Flat, RegionReader, flat_losses};
 pub use flatten::flatten;
 pub use losses::{Kept, Losses, flatten_losses};
 pub use table::Table;

@@ -88,7 +88,11 @@ impl FrameTable for Stacked {
         };
         let bytes = |rows: u64| rows.saturating_mul(self.row_bytes);
         let layout = self.entire.part(bytes(first), bytes(rows))?;
-        let layout = layout.and_then(|layout| layout.in_order(self.order));
+        // The order of chunks is fixed.
+        let layout = match layout {
+            Some(layout) if layout.order() == self.order => Some(layout),
+            layout => layout.and_then(|layout| layout.in_order(self.order)),
+        };
         Ok(layout.map(|layout| FrameCell { shape, layout }))
     }
 }

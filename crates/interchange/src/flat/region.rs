@@ -1,7 +1,5 @@
 //! Rectangular parts of plain arrays.
 
-use std::sync::PoisonError;
-
 use spile_core::error::Result;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
@@ -10,7 +8,33 @@ use spile_core::tree::NodeId;
 
 use super::{Flat, Stack};
 
+/// An array of [`Flat`] that is read in rectangular parts, from any thread.
+pub struct RegionReader<'a> {
+    flat: &'a Flat,
+    id: NodeId,
+    order: Order,
+    /// Opened once: some arrays are decoded when they are opened. `None` for arrays of frames.
+    array: Option<Array>,
+}
+
 impl Flat {
+    /// Opens an array to be read in rectangular parts in `order`. Arrays of frames can be read in C order only.
+    /// Fails if all elements are too many to be read.
+    pub fn open_regions(&self, id: NodeId, order: Order) -> Result<RegionReader<'_>> {
+        let array = match self.stacks.contains_key(&id) {
+            true => {
+                self.element_size(id, order)?;
+                None
+            }
+            false => {
+                let array = self.plain.array_at(id)?;
+                array.all()?;
+                Some(array)
+            }
+        };
+        Ok(RegionReader { flat: self, id, order, array })
+    }
+
     /// The elements `start..start + lengths` of an array, little-endian, in `order`. Arrays of frames can be
     /// read in C order only. Only the frames that contain such elements are read.
     pub fn read_region(
@@ -20,55 +44,48 @@ impl Flat {
         start: &[u64],
         lengths: &[u64],
     ) -> Result<Vec<u8>> {
-        let size = self.tree().node(id).array.as_ref().map_or(1, |array| array.dtype.size());
-        let bytes = Shape::new(lengths).bytes(size)?;
-        let mut out = vec![0; self.content.limits().allow(bytes, "a part of an array")?];
+        self.open_regions(id, order)?.read(start, lengths)
+    }
+}
+
+impl RegionReader<'_> {
+    /// The elements `start..start + lengths`, little-endian. Only the frames that contain such elements are read.
+    pub fn read(&self, start: &[u64], lengths: &[u64]) -> Result<Vec<u8>> {
+        let Self { flat, id, order, array } = self;
+        let desc = flat.tree().node(*id).array.as_ref();
+        let bytes = Shape::new(lengths).bytes(desc.map_or(1, |desc| desc.dtype.size()))?;
+        let mut out = vec![0; flat.content.limits().allow(bytes, "a part of an array")?];
         let ranges =
             start.iter().zip(lengths).map(|(start, len)| Slice::range(*start, start + len));
         let ranges: Vec<Slice> = ranges.collect();
-        let Some(stack) = self.stacks.get(&id) else {
-            read(&self.opened(id)?, ranges, order, &mut out)?;
+        if let Some(array) = array {
+            read(array, ranges, *order, &mut out)?;
             return Ok(out);
-        };
-        self.element_size(id, order)?;
+        }
+        let Some(stack) = flat.stacks.get(id) else { return Ok(out) };
         let (first, rows) = (start[0], lengths[0]);
         let (mut at, row) = (0, out.len() / (rows.max(1) as usize));
         if stack.elements.is_none() {
             for frame in first..first + rows {
-                if let Some(array) = self.content.array_in_frame(stack.node, frame)? {
-                    read(&array, ranges[1..].to_vec(), order, &mut out[at..at + row])?;
+                if let Some(array) = flat.content.array_in_frame(stack.node, frame)? {
+                    read(&array, ranges[1..].to_vec(), *order, &mut out[at..at + row])?;
                 }
                 at += row;
             }
             return Ok(out);
         }
-        let shape = self.tree().node(id).array.as_ref().map(|array| &array.shape);
-        let tail = shape.map_or(&[][..], |shape| &shape.lengths()[1..]);
+        let tail = desc.map_or(&[][..], |desc| &desc.shape.lengths()[1..]);
         for (frame, own) in stack.rows_within(tail, first..first + rows) {
-            let Some(array) = self.content.array_in_frame(stack.node, frame)? else { continue };
+            let Some(array) = flat.content.array_in_frame(stack.node, frame)? else { continue };
             let len = row * (own.end - own.start) as usize;
             let mut selected = ranges.clone();
             selected[0] = Slice::range(own.start, own.end);
             // A frame with a single value is one row.
             selected.truncate(array.shape().rank());
-            read(&array, selected, order, &mut out[at..at + len])?;
+            read(&array, selected, *order, &mut out[at..at + len])?;
             at += len;
         }
         Ok(out)
-    }
-
-    /// The array, opened once for several regions. Fails if it is too large to be read as a whole.
-    fn opened(&self, id: NodeId) -> Result<Array> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*opened {
-            Some((last, array)) if *last == id => Ok(array.clone()),
-            _ => {
-                let array = self.plain.array_at(id)?;
-                array.all()?;
-                *opened = Some((id, array.clone()));
-                Ok(array)
-            }
-        }
     }
 }
 
