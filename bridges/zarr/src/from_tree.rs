@@ -105,7 +105,7 @@ pub(crate) enum Values {
 /// An array that is read in parts.
 pub(crate) enum Reader<'a> {
     /// Its elements and its path.
-    Node(RegionReader<'a>, &'a str),
+    Node(Box<RegionReader<'a>>, &'a str),
     Uniform {
         start: f64,
         step: f64,
@@ -295,7 +295,8 @@ impl Writer {
             Values::Node(id) => {
                 let path = &self.flat.tree().node(id).path;
                 let opened = self.flat.open_regions(id, array.order);
-                Ok(Reader::Node(opened.map_err(|e| e.in_object(format!("\"{path}\"")))?, path))
+                let opened = opened.map_err(|e| e.in_object(format!("\"{path}\"")))?;
+                Ok(Reader::Node(Box::new(opened), path))
             }
             Values::Uniform { start, step } => Ok(Reader::Uniform { start, step }),
         }

@@ -147,12 +147,12 @@ mod tests {
                 let mut bytes = plain.clone();
                 let mut bits = plain.clone();
                 bits[..complete].fill(0);
-                for k in 0..complete {
+                for (k, value) in plain[..complete].iter().enumerate() {
                     let (j, byte) = (k / element, k % element);
-                    bytes[byte * count + j] = plain[k];
+                    bytes[byte * count + j] = *value;
                     for bit in 0..8 {
                         let at = (8 * byte + bit) * count + j;
-                        bits[at / 8] |= (plain[k] >> bit & 1) << (at % 8);
+                        bits[at / 8] |= (value >> bit & 1) << (at % 8);
                     }
                 }
                 let mut out = vec![0; plain.len()];
