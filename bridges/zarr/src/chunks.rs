@@ -1,7 +1,6 @@
 //! Chunks of an array as a layout of core.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spile_core::chunks::{Chunk, ChunkTable, Chunks};
@@ -17,24 +16,6 @@ use crate::wire::{ArrayMeta, ChunkCodecs, Element, Shard, unsupported};
 
 /// Largest number of cached shard indexes.
 const MAX_SHARDS: usize = 64;
-
-/// Largest number of chunks that are not stored and can be read from one open array.
-const MAX_ABSENT: u64 = 1 << 24;
-
-/// Counts the chunks that are read although they are not stored: their number is in the metadata alone, so a few
-/// bytes could cause any amount of work.
-#[derive(Default)]
-struct AbsentChunks(AtomicU64);
-
-impl AbsentChunks {
-    /// Fails with `Limit` if there were too many.
-    fn count(&self) -> Result<()> {
-        if self.0.fetch_add(1, Ordering::Relaxed) < MAX_ABSENT {
-            return Ok(());
-        }
-        Err(Error::limit(format!("more than {MAX_ABSENT} chunks that are not stored were read")))
-    }
-}
 
 /// The files of the chunks of an array.
 #[derive(Clone)]
@@ -78,8 +59,7 @@ impl ChunkFiles {
         part: Option<&FieldPart>,
     ) -> Result<Layout> {
         let fill = shown_fill(meta, element, part)?;
-        let chunks = meta.grid().count();
-        if self.is_empty() && chunks.is_some_and(|count| count > 0 && count <= MAX_ABSENT) {
+        if self.is_empty() && meta.shape.count() != Some(0) {
             let mut fill = fill.to_vec();
             spile_core::convert::to_little(element.dtype, &mut fill);
             return Ok(Layout::Fill(fill.into()));
@@ -105,7 +85,6 @@ impl ChunkFiles {
                 inflated: self.inflated(meta, codecs, chunk, element, field),
                 stored: self.files.clone(),
                 codec: decoder,
-                absent: AbsentChunks::default(),
             }),
         };
         let joined = |shape: &Shape| {
@@ -148,7 +127,6 @@ impl ChunkFiles {
             inner: divided(&meta.chunk, &shard.chunk),
             shard: shard.clone(),
             tables: Mutex::default(),
-            absent: AbsentChunks::default(),
         })
     }
 
@@ -230,17 +208,17 @@ struct Files {
     codec: Option<Arc<dyn Codec>>,
     /// The codec of deflated members of a zip archive.
     inflated: Option<Arc<dyn Codec>>,
-    absent: AbsentChunks,
 }
 
 impl ChunkTable for Files {
     fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
-        let Some(file) = self.stored.get(&number) else {
-            self.absent.count()?;
-            return Ok(None);
-        };
+        let Some(file) = self.stored.get(&number) else { return Ok(None) };
         let codec = if file.deflated.is_some() { &self.inflated } else { &self.codec };
         Ok(Some(chunk(file.extent, codec.as_ref())))
+    }
+
+    fn stored(&self) -> Option<u64> {
+        Some(self.stored.len() as u64)
     }
 }
 
@@ -258,7 +236,6 @@ pub(crate) struct Sharded {
     outer: Shape,
     inner: Shape,
     tables: Mutex<HashMap<u64, Arc<Vec<Option<Extent>>>>>,
-    absent: AbsentChunks,
 }
 
 impl Sharded {
@@ -325,13 +302,16 @@ impl ChunkTable for Sharded {
             shards *= self.outer.lengths()[k];
             chunks *= self.inner.lengths()[k];
         }
-        let Some(file) = self.stored.files.get(&shard) else {
-            self.absent.count()?;
-            return Ok(None);
-        };
+        let Some(file) = self.stored.files.get(&shard) else { return Ok(None) };
         let table = self.table(shard, file.extent)?;
         let range = table.get(inside as usize).copied().flatten();
         Ok(range.map(|range| chunk(range, self.codec.as_ref())))
+    }
+
+    fn stored(&self) -> Option<u64> {
+        // A chunk has 16 bytes in the index of its shard.
+        let bytes = self.stored.files.values().map(|file| file.extent.len);
+        Some(bytes.sum::<u64>() / 16)
     }
 }
 

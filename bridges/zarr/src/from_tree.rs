@@ -17,7 +17,9 @@ use spile_core::shape::{Order, Shape};
 use spile_core::sink::FolderSink;
 use spile_core::tree::{Attrs, NodeId, ROOT};
 use spile_core::wire::ByteOrder;
-use spile_interchange::{Dimensions, Flat, Variables, cf, flat_losses, root_attributes};
+use spile_interchange::{
+    Dimensions, Flat, RegionReader, Variables, cf, flat_losses, root_attributes,
+};
 
 use crate::Zarr;
 use crate::grid::{Grid, Settings};
@@ -98,6 +100,31 @@ pub(crate) enum Values {
         start: f64,
         step: f64,
     },
+}
+
+/// An array that is read in parts.
+pub(crate) enum Reader<'a> {
+    /// Its elements and its path.
+    Node(Box<RegionReader<'a>>, &'a str),
+    Uniform {
+        start: f64,
+        step: f64,
+    },
+}
+
+impl Reader<'_> {
+    /// The elements `start..start + lengths`, little-endian, in the order of the array.
+    pub(crate) fn read(&self, start: &[u64], lengths: &[u64]) -> Result<Vec<u8>> {
+        match self {
+            Self::Node(array, path) => {
+                array.read(start, lengths).map_err(|e| e.in_object(format!("\"{path}\"")))
+            }
+            Self::Uniform { start: first, step } => {
+                let numbers = start[0]..start[0] + lengths[0];
+                Ok(numbers.flat_map(|k| (first + k as f64 * step).to_le_bytes()).collect())
+            }
+        }
+    }
 }
 
 pub(crate) struct Writer {
@@ -262,20 +289,16 @@ impl Writer {
         Ok(())
     }
 
-    /// The elements `start..start + lengths` of an array, little-endian, in its order.
-    pub(crate) fn read(&self, array: &Stored, start: &[u64], lengths: &[u64]) -> Result<Vec<u8>> {
+    /// Opens an array to be read in parts.
+    pub(crate) fn open(&self, array: &Stored) -> Result<Reader<'_>> {
         match array.values {
             Values::Node(id) => {
-                let object = || format!("\"{}\"", self.flat.tree().node(id).path);
-                let region = self.flat.read_region(id, array.order, start, lengths);
-                region.map_err(|e| e.in_object(object()))
+                let path = &self.flat.tree().node(id).path;
+                let opened = self.flat.open_regions(id, array.order);
+                let opened = opened.map_err(|e| e.in_object(format!("\"{path}\"")))?;
+                Ok(Reader::Node(Box::new(opened), path))
             }
-            Values::Uniform { start: first, step } => {
-                let len = lengths[0].saturating_mul(8);
-                self.content.limits().allow(len, "coordinates")?;
-                let numbers = start[0]..start[0] + lengths[0];
-                Ok(numbers.flat_map(|k| (first + k as f64 * step).to_le_bytes()).collect())
-            }
+            Values::Uniform { start, step } => Ok(Reader::Uniform { start, step }),
         }
     }
 

@@ -12,7 +12,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::sink::{FolderSink, Sink};
 
 use crate::decode::divided;
-use crate::from_tree::{Stored, Values, Writer};
+use crate::from_tree::{Reader, Stored, Values, Writer};
 use crate::write::{ChunkWriter, is_slab};
 
 /// The chunk files of all arrays.
@@ -79,14 +79,26 @@ impl ChunkFiles {
             let threads = rayon::current_num_threads() as u64;
             let batch = if at_once >= threads { usize::MAX } else { at_once as usize };
             let numbers: Vec<usize> = numbers.clone().collect();
+            let reader = self.writer.open(array)?;
             for batch in numbers.chunks(batch) {
                 batch.par_iter().try_for_each(|number| {
                     let mut file = folder.file(&self.files[*number].name)?;
-                    self.write_region(*number, &mut file)
+                    self.write(*number, &reader, &mut file)
                 })?;
             }
         }
         Ok(())
+    }
+
+    /// Writes a file of the array of `reader`.
+    fn write(&self, number: usize, reader: &Reader<'_>, sink: &mut Sink) -> Result<()> {
+        let (array, index) = &self.places[number];
+        let array = &self.arrays[*array];
+        self.writer.content.limits().allow(self.memory(array)?, "a chunk")?;
+        match &array.grid.shard {
+            Some(shard) => self.write_shard(array, reader, index, shard, sink),
+            None => Ok(sink.write_all(&self.chunk(array, reader, index)?)?),
+        }
     }
 
     /// Memory in bytes to write a file of an array: values, a complete chunk, and the encoded chunks.
@@ -104,9 +116,9 @@ impl ChunkFiles {
     }
 
     /// A chunk as it is stored.
-    fn chunk(&self, array: &Stored, index: &[u64]) -> Result<Vec<u8>> {
+    fn chunk(&self, array: &Stored, reader: &Reader<'_>, index: &[u64]) -> Result<Vec<u8>> {
         let (start, lengths) = array.part(index, &array.grid.chunk);
-        let mut values = self.writer.read(array, &start, &lengths)?;
+        let mut values = reader.read(&start, &lengths)?;
         let chunk = array.grid.chunk.lengths();
         if lengths != chunk {
             values = padded(&values, &lengths, chunk, array.order, array.size);
@@ -122,6 +134,7 @@ impl ChunkFiles {
     fn write_shard(
         &self,
         array: &Stored,
+        reader: &Reader<'_>,
         index: &[u64],
         shard: &Shape,
         sink: &mut Sink,
@@ -134,7 +147,7 @@ impl ChunkFiles {
             let index: Vec<u64> =
                 (0..index.len()).map(|k| index[k] * inner.lengths()[k] + inside[k]).collect();
             let is_inside = index.iter().zip(all.lengths()).all(|(k, n)| k < n);
-            is_inside.then(|| self.chunk(array, &index)).transpose()
+            is_inside.then(|| self.chunk(array, reader, &index)).transpose()
         });
         let chunks: Vec<Option<Vec<u8>>> = chunks.collect::<Result<_>>()?;
         let mut table = Vec::with_capacity(chunks.len() * 16 + 4);
@@ -161,13 +174,8 @@ impl Regions for ChunkFiles {
     }
 
     fn write_region(&self, number: usize, sink: &mut Sink) -> Result<()> {
-        let (array, index) = &self.places[number];
-        let array = &self.arrays[*array];
-        self.writer.content.limits().allow(self.memory(array)?, "a chunk")?;
-        match &array.grid.shard {
-            Some(shard) => self.write_shard(array, index, shard, sink),
-            None => Ok(sink.write_all(&self.chunk(array, index)?)?),
-        }
+        let reader = self.writer.open(&self.arrays[self.places[number].0])?;
+        self.write(number, &reader, sink)
     }
 }
 

@@ -1,19 +1,20 @@
 //! Round trips through stores.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{OpenOptions, write_file};
+use spile_core::format::{FolderWriter as _, OpenOptions, WriteOptions, write_file, write_file_if};
 use spile_core::frames::{FrameCell, FrameTable, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
-use spile_core::sink::Overwrite;
+use spile_core::sink::{FolderSink, Overwrite};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, ROOT, Tree, Value};
 use spile_zarr::Zarr;
@@ -307,4 +308,98 @@ fn an_array_that_cannot_be_read_hides_no_other() {
         assert!(store.tree().at("group/a").is_none());
         assert!(store.tree().at("group/b").is_some());
     }
+}
+
+/// All files of a folder with their content.
+fn content(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let own = entry.unwrap().path();
+            if own.is_dir() {
+                folders.push(own);
+            } else {
+                let name = own.strip_prefix(path).unwrap().to_path_buf();
+                found.insert(name, std::fs::read(own).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_combination_of_options_keeps_the_values_also_by_several_processes() {
+    let temp = tempfile::tempdir().unwrap();
+    let lengths = |n: u64| vec![("x".to_string(), n), ("y".to_string(), n)];
+    for (k, (order, compression)) in [Order::C, Order::F]
+        .into_iter()
+        .flat_map(|order| ["none", "zstd", "gzip:9", "zstd:19"].map(|text| (order, text)))
+        .enumerate()
+    {
+        for (chunks, shards) in [(0, 0), (8, 0), (8, 16), (64, 64)] {
+            let mut tree = Tree::new(&Limits::default());
+            let bytes: Vec<u8> = (0..2 * 21 * 19 * 2_u32).map(|k| (k / 7) as u8).collect();
+            let layout = Layout::Inline(bytes.as_slice().into(), order);
+            let mut desc = ArrayDesc::new(DType::I16, Shape::new([2, 21, 19]), layout);
+            desc.dims = ["t", "y", "x"].map(String::from).to_vec();
+            desc.coords = vec![Coord::None, Coord::None, Coord::Uniform { start: 1.0, step: 0.5 }];
+            tree.add_array(ROOT, "a", desc).unwrap();
+            let scalar = ArrayDesc::new(DType::U8, Shape::scalar(), Layout::Fill([7].into()));
+            tree.add_array(ROOT, "scalar", scalar).unwrap();
+            let data = Dataset::new(Source::memory([]), tree);
+            let mut options = WriteOptions::default();
+            options.compression = Some(compression.parse().unwrap());
+            options.chunks = if chunks == 0 { Vec::new() } else { lengths(chunks) };
+            options.shards = if shards == 0 { Vec::new() } else { lengths(shards) };
+            let [serial, parallel] = ["serial", "parallel"]
+                .map(|name| temp.path().join(format!("{name}{k}_{chunks}_{shards}.zarr")));
+            write_file_if(&Zarr, &data, &serial, Overwrite::Never, &options, |_| Ok(())).unwrap();
+            let store = open(&serial);
+            let array = store.array("a").unwrap();
+            assert!(array.read_bytes(&Selection::all(), Axes::Order(order)).unwrap() == bytes);
+            let document = json(&serial.join("a/zarr.json"));
+            let file = &document["chunk_grid"]["configuration"]["chunk_shape"];
+            let codec = |k: usize| document["codecs"][k]["name"].as_str();
+            match (chunks, shards) {
+                (0, _) => assert_eq!(*file, serde_json::json!([2, 21, 19])),
+                (8, 0) => assert_eq!(*file, serde_json::json!([2, 8, 8])),
+                (8, _) => assert_eq!(*file, serde_json::json!([2, 16, 16])),
+                _ => assert_eq!(*file, serde_json::json!([2, 21, 19])),
+            }
+            assert_eq!(codec(0) == Some("sharding_indexed"), shards > 0);
+
+            let folder = FolderSink::create(&parallel, Overwrite::Never).unwrap();
+            let mut regions = Zarr.regions(&data, &options).unwrap().unwrap();
+            regions.write_layout(&folder).unwrap();
+            for (number, file) in regions.files().iter().enumerate().rev() {
+                let mut sink = folder.file(&file.name).unwrap();
+                regions.write_region(number, &mut sink).unwrap();
+            }
+            folder.commit().unwrap();
+            assert!(content(&serial) == content(&parallel));
+        }
+    }
+}
+
+#[test]
+fn options_that_do_not_fit_are_errors() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    let mut desc = line(DType::U8, &[1, 2, 3]);
+    desc.dims = vec!["x".into()];
+    tree.add_array(ROOT, "a", desc).unwrap();
+    let data = Dataset::new(Source::memory([]), tree);
+    let path = temp.path().join("x.zarr");
+    let error = |options: &WriteOptions| {
+        let done = write_file_if(&Zarr, &data, &path, Overwrite::Never, options, |_| Ok(()));
+        done.unwrap_err().to_string()
+    };
+    let mut options = WriteOptions::default();
+    options.compression = Some("lz4".parse().unwrap());
+    assert!(error(&options).contains("lz4"));
+    options.compression = None;
+    options.chunks = vec![("y".into(), 2)];
+    assert!(error(&options).contains("the dimensions are x"));
+    assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 0);
 }

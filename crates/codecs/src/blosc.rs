@@ -90,35 +90,35 @@ fn streams(compressor: u8, splits: usize, mut from: &[u8], out: &mut [u8]) -> Re
 fn blosclz(from: &[u8], out: &mut [u8]) -> Option<()> {
     /// Larger distances have two additional bytes.
     const FAR: usize = 8191;
-    let mut input = from.iter().copied();
+    let mut input = from.iter();
     let mut at = 0;
-    let mut control = usize::from(input.next()?) & 31;
+    let mut control = usize::from(*input.next()?) & 31;
     loop {
         if control < 32 {
-            for target in out.get_mut(at..=at + control)? {
-                *target = input.next()?;
-            }
+            let (run, rest) = input.as_slice().split_at_checked(control + 1)?;
+            out.get_mut(at..=at + control)?.copy_from_slice(run);
+            input = rest.iter();
             at += control + 1;
         } else {
             let (mut len, high) = ((control >> 5) - 1, (control & 31) << 8);
             if len == 6 {
                 loop {
-                    let more = input.next()?;
+                    let more = *input.next()?;
                     len += usize::from(more);
                     if more != 255 {
                         break;
                     }
                 }
             }
-            let low = input.next()?;
+            let low = *input.next()?;
             let mut distance = high + usize::from(low);
             if low == 255 && high == 31 << 8 {
-                distance = FAR + (usize::from(input.next()?) << 8) + usize::from(input.next()?);
+                distance = FAR + (usize::from(*input.next()?) << 8) + usize::from(*input.next()?);
             }
             at = copy_back(out, at, distance + 1, len + 3)?;
         }
         match input.next() {
-            Some(next) => control = usize::from(next),
+            Some(next) => control = usize::from(*next),
             None => return (at == out.len()).then_some(()),
         }
     }

@@ -181,8 +181,12 @@ pub(crate) fn lzf(stored: &[u8], out: &mut [u8]) -> Result<()> {
 pub(crate) fn copy_back(out: &mut [u8], at: usize, back: usize, len: usize) -> Option<usize> {
     let start = at.checked_sub(back)?;
     let end = at.checked_add(len).filter(|end| *end <= out.len())?;
-    for k in at..end {
-        out[k] = out[start + k - at];
+    if back >= len {
+        out.copy_within(start..start + len, at);
+    } else {
+        for k in at..end {
+            out[k] = out[start + k - at];
+        }
     }
     Some(end)
 }

@@ -12,34 +12,60 @@ pub(crate) fn unshuffle(element: usize, from: &[u8], to: &mut [u8]) {
         to.copy_from_slice(from);
         return;
     }
-    for (k, column) in from.chunks_exact(count).take(element).enumerate() {
-        for (target, byte) in to[k..].iter_mut().step_by(element).zip(column) {
-            *target = *byte;
+    match element {
+        2 => interleave::<2>(count, from, to),
+        4 => interleave::<4>(count, from, to),
+        8 => interleave::<8>(count, from, to),
+        16 => interleave::<16>(count, from, to),
+        _ => {
+            for (k, column) in from.chunks_exact(count).take(element).enumerate() {
+                for (target, byte) in to[k..].iter_mut().step_by(element).zip(column) {
+                    *target = *byte;
+                }
+            }
         }
     }
     let complete = count * element;
     to[complete..].copy_from_slice(&from[complete..]);
 }
 
+/// Byte `k` of element `j` is byte `j` of column `k`. A known number of columns is several times faster.
+fn interleave<const N: usize>(count: usize, from: &[u8], to: &mut [u8]) {
+    let columns: [&[u8]; N] = std::array::from_fn(|k| &from[k * count..][..count]);
+    for (j, element) in to.as_chunks_mut::<N>().0[..count].iter_mut().enumerate() {
+        *element = std::array::from_fn(|k| columns[k][j]);
+    }
+}
+
+/// Elements that are converted at once, in groups of eight: they stay in the cache.
+const GROUPS: usize = 128;
+
 /// Reverses a bit shuffle, which stores bit `k` of all elements together. The data are copied if the number of
 /// elements is not a multiple of eight. Both slices have the same length.
 pub(crate) fn unshuffle_bits(element: usize, from: &[u8], to: &mut [u8]) {
     let count = from.len() / element.max(1);
-    to.copy_from_slice(from);
     if !count.is_multiple_of(8) || count == 0 {
+        to.copy_from_slice(from);
         return;
     }
     let row = count / 8;
-    for byte in 0..element {
-        let planes = &from[8 * byte * row..8 * (byte + 1) * row];
-        for k in 0..row {
-            let bits = std::array::from_fn(|plane| planes[plane * row + k]);
-            let bytes = transpose(u64::from_le_bytes(bits)).to_le_bytes();
-            for (j, value) in bytes.into_iter().enumerate() {
-                to[(8 * k + j) * element + byte] = value;
+    let each = GROUPS.min(row);
+    let mut shuffled = vec![0; 8 * each * element];
+    for first in (0..row).step_by(each) {
+        let own = each.min(row - first);
+        let shuffled = &mut shuffled[..8 * own * element];
+        for (byte, column) in shuffled.chunks_exact_mut(8 * own).enumerate() {
+            let planes: [&[u8]; 8] =
+                std::array::from_fn(|plane| &from[(8 * byte + plane) * row + first..][..own]);
+            for (k, target) in column.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                let bits = std::array::from_fn(|plane| planes[plane][k]);
+                *target = transpose(u64::from_le_bytes(bits)).to_le_bytes();
             }
         }
+        unshuffle(element, shuffled, &mut to[8 * first * element..][..8 * own * element]);
     }
+    let complete = count * element;
+    to[complete..].copy_from_slice(&from[complete..]);
 }
 
 /// Transposes a matrix of 8 x 8 bits: bit `k` of byte `j` becomes bit `j` of byte `k`.
@@ -108,6 +134,35 @@ mod tests {
         for element in [0, 1, 9] {
             unshuffle(element, &[1, 4, 2, 5, 3, 6, 9], &mut out);
             assert_eq!(out, [1, 4, 2, 5, 3, 6, 9]);
+        }
+    }
+
+    #[test]
+    fn shuffles_of_all_sizes_are_reversed() {
+        for element in [1, 2, 3, 4, 5, 8, 16, 17] {
+            for count in [1, 7, 8, 64, 1024, 1032, 8 * 300] {
+                let plain: Vec<u8> =
+                    (0..count * element + element / 2).map(|k| (k * 37 % 251) as u8).collect();
+                let complete = count * element;
+                let mut bytes = plain.clone();
+                let mut bits = plain.clone();
+                bits[..complete].fill(0);
+                for (k, value) in plain[..complete].iter().enumerate() {
+                    let (j, byte) = (k / element, k % element);
+                    bytes[byte * count + j] = *value;
+                    for bit in 0..8 {
+                        let at = (8 * byte + bit) * count + j;
+                        bits[at / 8] |= (value >> bit & 1) << (at % 8);
+                    }
+                }
+                let mut out = vec![0; plain.len()];
+                unshuffle(element, &bytes, &mut out);
+                assert_eq!(out, plain, "{element} {count}");
+                if count % 8 == 0 {
+                    unshuffle_bits(element, &bits, &mut out);
+                    assert_eq!(out, plain, "bits {element} {count}");
+                }
+            }
         }
     }
 

@@ -18,6 +18,9 @@ use crate::{Codec, Dataset, Error, Extents, Limits, Order, Result, Shape};
 use cache::Cache;
 use pieces::{Cut, Piece, boxes, pieces};
 
+/// Bytes that take as long to copy as a chunk takes to find.
+const CHUNK_WORK: u64 = 4 << 10;
+
 /// Location and encoding of a chunk.
 #[derive(Clone)]
 pub struct Chunk {
@@ -31,6 +34,12 @@ pub struct Chunk {
 pub trait ChunkTable: Send + Sync {
     /// Chunk `number`, counted in C order over the grid; `None` if it is not stored.
     fn chunk(&self, number: u64) -> Result<Option<Chunk>>;
+
+    /// Largest number of stored chunks, by which reading chunks that are not stored is limited; `None` if it is not
+    /// known.
+    fn stored(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A chunked array.
@@ -91,6 +100,10 @@ impl ChunkTable for Shifted {
     fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
         let moved = |chunk: Chunk| Ok(Chunk { extents: chunk.extents.shifted(self.by)?, ..chunk });
         self.table.chunk(number)?.map(moved).transpose()
+    }
+
+    fn stored(&self) -> Option<u64> {
+        self.table.stored()
     }
 }
 
@@ -178,6 +191,28 @@ impl ChunkStore {
     /// Size of a decoded chunk in bytes.
     pub(crate) fn chunk_bytes(&self) -> u64 {
         self.chunks.chunk.bytes(self.size).unwrap_or(u64::MAX)
+    }
+
+    /// The work of reading `spans`, and the part of it for chunks that are stored: bytes, and a constant per chunk.
+    /// `None` if it is not known which chunks are stored.
+    pub(crate) fn work(&self, spans: &[Span]) -> Option<(u64, u64)> {
+        let stored = self.chunks.table.stored()?;
+        let lengths = &self.chunks.chunk.lengths()[usize::from(self.single)..];
+        let touched = |span: &Span, chunk: u64| {
+            let extent = span.count.saturating_sub(1).saturating_mul(span.step.unsigned_abs());
+            span.count.min((extent / chunk).saturating_add(2))
+        };
+        let elements = spans.iter().fold(1, |n: u64, span| n.saturating_mul(span.count));
+        let chunks = if self.flat {
+            self.chunks.grid().count().unwrap_or(u64::MAX).min(elements)
+        } else {
+            let each = spans.iter().zip(lengths).map(|(span, chunk)| touched(span, *chunk));
+            each.fold(1, u64::saturating_mul)
+        };
+        let work =
+            |bytes: u64, chunks: u64| bytes.saturating_add(chunks.saturating_mul(CHUNK_WORK));
+        let decoded = stored.saturating_mul(self.chunk_bytes());
+        Some((work(elements.saturating_mul(self.size as u64), chunks), work(decoded, stored)))
     }
 
     /// Reads a block into `out`, which has its length.

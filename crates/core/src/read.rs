@@ -310,6 +310,7 @@ impl Array {
     fn select_spans(&self, spans: Vec<Span>, axes: Axes<'_>) -> Result<Selected<'_>> {
         let rank = self.shape.rank();
         let size = self.dtype.size();
+        self.store.check_work(&spans, size, self.source())?;
         let stored = self.order.slowest_first(rank);
         let requested: Vec<usize> = match axes {
             Axes::Stored => stored.clone(),

@@ -5,7 +5,14 @@ use std::sync::Arc;
 
 use crate::chunks::ChunkStore;
 use crate::computed::Computed;
+use crate::error::human_bytes;
+use crate::select::Span;
 use crate::{Array, Codec, Dataset, Error, Extents, Limits, Result, Source};
+
+/// Largest number of bytes that are read at once although they are not stored, and how many more of them per byte
+/// of the file. Their number is in the metadata alone, so a few bytes could cause any amount of work.
+const UNSTORED: u64 = 4 << 30;
+const UNSTORED_PER_BYTE: u64 = 4 << 10;
 
 /// The sequence of bytes that a plan reads.
 #[derive(Clone)]
@@ -67,6 +74,28 @@ impl Store {
             return Err(self.locate(Error::malformed("core-short", message)));
         }
         Ok(())
+    }
+
+    /// Fails with `Limit` if most of the elements in `spans`, of `size` bytes, are not stored, and they are many.
+    pub(crate) fn check_work(&self, spans: &[Span], size: usize, source: &Source) -> Result<()> {
+        let (work, stored) = match self {
+            Self::Fill(_) => {
+                let elements = spans.iter().fold(1, |n: u64, span| n.saturating_mul(span.count));
+                (elements.saturating_mul(size as u64), 0)
+            }
+            Self::Chunked(chunks) => chunks.work(spans).unwrap_or_default(),
+            _ => return Ok(()),
+        };
+        let most = source.len().saturating_mul(UNSTORED_PER_BYTE).saturating_add(UNSTORED);
+        if work.saturating_sub(stored) <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "most of the selection is not stored in the file: about {} of fill values, at most {} are read at once",
+            human_bytes(work - stored),
+            human_bytes(most)
+        );
+        Err(Error::limit(message).hint("select a part of the array"))
     }
 
     fn len(&self) -> u64 {

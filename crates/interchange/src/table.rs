@@ -324,6 +324,8 @@ impl<'a> Table<'a> {
     fn read_array(&self, column: &Column<'_>, piece: &Piece) -> Result<Option<Vec<u8>>> {
         let array = self.content.array_in_frame(column.id, piece.frame.unwrap_or(0))?;
         let Some(array) = array else { return Ok(None) };
+        // Fails if all rows are too many to be read.
+        array.all().map_err(|e| column.place(e))?;
         let rank = array.shape().rank();
         let columns: Vec<usize> = (1..rank).chain((rank > 0).then_some(0)).collect();
         let axes = if self.long { Axes::Order(Order::C) } else { Axes::Slowest(&columns) };

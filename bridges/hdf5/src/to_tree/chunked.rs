@@ -174,4 +174,8 @@ impl ChunkTable for Table {
         };
         Ok(Some(Chunk { extents, codec }))
     }
+
+    fn stored(&self) -> Option<u64> {
+        Some(self.records.len() as u64)
+    }
 }

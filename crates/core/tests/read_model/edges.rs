@@ -52,7 +52,21 @@ fn an_array_larger_than_any_file_is_rejected() {
     let backwards = Selection(vec![Slice::Range { start: None, stop: None, step: -(1 << 62) }]);
     assert_eq!(largest.read_bytes(&backwards, Axes::Stored).unwrap(), [1, 1]);
     let all = Selection(vec![Slice::range(0, u64::MAX)]);
-    assert_eq!(largest.select(&all, Axes::Stored).unwrap().count(), (1 << 63) - 1);
+    let error = largest.select(&all, Axes::Stored).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn fill_values_are_limited_by_the_length_of_the_file() {
+    let file = vec![0; 1 << 20];
+    let fill = || Layout::Fill([1].into());
+    let selected = |file: &[u8], length: u64| {
+        open(file, DType::U8, &[length], fill()).unwrap().all().map(|all| all.count()).ok()
+    };
+    assert_eq!(selected(&[], 4 << 30), Some(4 << 30));
+    assert_eq!(selected(&[], (4 << 30) + 1), None);
+    assert_eq!(selected(&file, 8 << 30), Some(8 << 30));
+    assert_eq!(selected(&file, (8 << 30) + 1), None);
 }
 
 #[test]

@@ -15,13 +15,15 @@ pub struct RegionReader<'a> {
 
 impl Flat {
     /// Opens an array to be read in rectangular parts in `order`. Arrays of frames can be read in C order only.
+    /// Fails if all elements are too many to be read.
     pub fn open_regions(&self, id: NodeId, order: Order) -> Result<RegionReader<'_>> {
-        let array = match self.stacks.contains_key(&id) {
-            true => {
-                self.element_size(id, order)?;
-                None
-            }
-            false => Some(self.plain.array_at(id)?),
+        let array = if self.stacks.contains_key(&id) {
+            self.element_size(id, order)?;
+            None
+        } else {
+            let array = self.plain.array_at(id)?;
+            array.all()?;
+            Some(array)
         };
         Ok(RegionReader { flat: self, id, order, array })
     }

@@ -65,6 +65,9 @@ pub(crate) fn compare(first: &Array, second: &Array, rules: &Rules) -> Result<Ga
     let physical = first.missing() != second.missing();
     let of = |array: &Array| if physical { array.physical() } else { array.clone() };
     let (first, second) = (&of(first), &of(second));
+    // Fails if all elements are too many to be read.
+    first.all()?;
+    second.all()?;
     let pair = Pair::new(first, second, rules);
     let parts: Vec<Selection> = boxes(first.shape(), first.order(), BOX).collect();
     parts
