@@ -358,6 +358,7 @@ impl<'a> Snapshot<'a> {
         let all = shape.count().ok_or_else(|| unsupported("size of the array overflows"))?;
         let tuples = all.checked_div(components).unwrap_or(0);
         let name = node.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('/'));
+        let order = if components > 1 { Order::C } else { order };
         let mut attributes = shape_attribute(&shape, order);
         if self.with_paths || (name.is_none() && node.path != section) {
             let _ = write!(attributes, " Path=\"{}\"", escape(&node.path));
