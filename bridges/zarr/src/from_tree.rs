@@ -110,7 +110,7 @@ impl Writer {
             }
         }
         let dimensions = Dimensions::of(flat.tree());
-        let variables = Variables::of(flat.tree(), &dimensions);
+        let variables = Variables::of(flat.tree(), &dimensions, |id| flat.path(id));
         let (paths, documents) = (HashMap::new(), Vec::new());
         let content = content.clone();
         let mut writer = Self { content, flat, dimensions, variables, paths, documents };
