@@ -149,8 +149,8 @@ impl Writer {
         let flat = flatten(content, flavor)?;
         let dimensions = Dimensions::of(flat.tree());
         let variables = match flavor {
-            Flavor::NetCdf => Variables::of(flat.tree(), &dimensions),
-            Flavor::Hdf5 => Variables::default(),
+            Flavor::NetCdf => Variables::of(flat.tree(), &dimensions, |id| flat.path(id)),
+            Flavor::Hdf5 => Variables::of_dimensions(flat.tree(), &dimensions),
         };
         Ok(Self {
             scales: vec![None; dimensions.list().len()],

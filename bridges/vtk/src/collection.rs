@@ -146,7 +146,7 @@ pub(crate) fn outcome(content: &Dataset, outcome: &mut Outcome) -> Result<()> {
     for frame in frames {
         let snapshot = Snapshot::new(content, frame)?;
         match form {
-            Form::Single(kind) => outcome.add(&snapshot, [&snapshot.plan(kind)?].into_iter()),
+            Form::Single(kind) => outcome.add(&snapshot, [&snapshot.plan(kind, true)?].into_iter()),
             Form::Blocks => outcome.add(&snapshot, multiblock::plan_some(&snapshot)?.plans()),
         }
     }
@@ -173,7 +173,7 @@ pub(crate) fn write(content: &Dataset, sink: &mut Sink) -> Result<()> {
         let file = format!("{name}.{ending}");
         let target = folder.file(&file)?;
         match form {
-            Form::Single(kind) => snapshot.write(kind, &target)?,
+            Form::Single(kind) => snapshot.write(kind, true, &target)?,
             Form::Blocks => {
                 snapshot.with_paths = true;
                 let plan = multiblock::plan_some(&snapshot)?;

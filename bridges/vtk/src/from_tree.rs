@@ -77,7 +77,7 @@ impl FormatWriter for Vtk {
     /// Writes meshes and points of `content`. The file name ending determines the type.
     fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
         match Target::of(sink.path())? {
-            Target::Single(kind) => Snapshot::new(content, None)?.write(kind, sink)?,
+            Target::Single(kind) => Snapshot::new(content, None)?.write(kind, false, sink)?,
             Target::Blocks => multiblock::write(content, sink)?,
             Target::Collection => collection::write(content, sink)?,
         }
@@ -91,7 +91,7 @@ impl FormatWriter for Vtk {
         match target {
             Target::Single(kind) => {
                 let snapshot = Snapshot::new(content, None)?;
-                outcome.add(&snapshot, [&snapshot.plan(kind)?].into_iter());
+                outcome.add(&snapshot, [&snapshot.plan(kind, false)?].into_iter());
             }
             Target::Blocks => {
                 let snapshot = Snapshot::new(content, None)?;

@@ -15,9 +15,6 @@ use crate::from_tree::{Plan, Snapshot, blocks, metadata, unsupported};
 use crate::write::write_blocks;
 use crate::xml::{Element, escape};
 
-/// Arrays on no mesh are field data up to this size in bytes.
-const FIELD_BYTES: u64 = 64 << 10;
-
 /// Group of arrays that are not in the tree from which a multiblock file was written.
 pub(crate) const GENERATED: &str = ".vtk";
 
@@ -61,7 +58,7 @@ pub(crate) fn plan_some(snapshot: &Snapshot<'_>) -> Result<Blocks> {
     }
     let known: HashSet<NodeId> = fields.written().collect();
     snapshot.fields(&mut fields)?;
-    snapshot.add_others(&mut fields, FIELD_BYTES)?;
+    snapshot.add_others(&mut fields)?;
     snapshot.add_labels(&mut fields);
     fields.forget(&known);
     Ok(Blocks { blocks: found, fields })

@@ -164,7 +164,12 @@ pub(crate) fn end_tag(item: &Item) -> &'static str {
 /// Writes the values of an array at byte `at`.
 fn write_values(snapshot: &Snapshot<'_>, item: &Item, sink: &Sink, at: u64) -> Result<()> {
     let arrays = match &item.values {
-        Values::Array(id) => return write_array(&snapshot.open(*id)?, sink, at),
+        Values::Array(id) => {
+            let array = snapshot.open(*id)?;
+            // The components of a tuple are consecutive.
+            let order = if item.components > 1 { Order::C } else { array.order() };
+            return write_array(&array, order, sink, at);
+        }
         Values::Points(axes) => {
             let open = |(id, component): &(NodeId, _)| Ok((snapshot.open(*id)?, *component));
             axes.iter().map(open).collect::<Result<Vec<(Array, Option<u64>)>>>()?
@@ -207,9 +212,9 @@ fn write_values(snapshot: &Snapshot<'_>, item: &Item, sink: &Sink, at: u64) -> R
 }
 
 /// Writes the physical values of an array.
-fn write_array(array: &Array, sink: &Sink, at: u64) -> Result<()> {
+fn write_array(array: &Array, order: Order, sink: &Sink, at: u64) -> Result<()> {
     let stored = array.dtype().with_order(ByteOrder::Little);
-    let selected = array.select(&Selection::all(), Axes::Order(array.order()))?;
+    let selected = array.select(&Selection::all(), Axes::Order(order))?;
     let size = if array.map().is_some() { 8 } else { stored.size() as u64 };
     selected.for_each(|block, bytes| {
         let at = at + block.first * size;

@@ -152,7 +152,7 @@ impl Writer {
             }
         }
         let dimensions = Dimensions::of(flat.tree());
-        let variables = Variables::of(flat.tree(), &dimensions);
+        let variables = Variables::of(flat.tree(), &dimensions, |id| flat.path(id));
         let names = dimensions.list().iter().map(|dimension| dimension.name.as_str());
         let own = flat.tree().arrays().flat_map(|(_, _, array)| &array.dims);
         let own = own.map(String::as_str).filter(|name| !name.is_empty());

@@ -29,6 +29,8 @@ pub struct Flat {
     /// The content with the tree of plain arrays.
     plain: Dataset,
     stacks: HashMap<NodeId, Stack>,
+    /// Paths in the content, where they differ from those in the tree of plain arrays.
+    paths: HashMap<NodeId, String>,
     /// Restores the original tree; the writer adds auxiliary arrays and renamed paths.
     pub metadata: Metadata,
 }
@@ -72,7 +74,7 @@ impl Flat {
         let mut new_ids = HashMap::from([(ROOT, ROOT)]);
         // Few formats have arrays below arrays: children of an array go to a group next to it.
         let mut parents = HashMap::from([(ROOT, ROOT)]);
-        let mut renamed = HashMap::new();
+        let (mut renamed, mut paths) = (HashMap::new(), HashMap::new());
         for (k, (id, node)) in old.iter().enumerate() {
             let parent = if let Some(parent) = parents.get(&node.parent) {
                 *parent
@@ -88,6 +90,7 @@ impl Flat {
             copy.id.clone_from(&node.id);
             if copy.path != node.path {
                 renamed.insert(node.path.clone(), copy.path.clone());
+                paths.insert(new, node.path.clone());
             }
             if node.array.is_none() {
                 parents.insert(id, new);
@@ -98,7 +101,8 @@ impl Flat {
         let time = if keep_frames { None } else { builder.moments()? };
         builder.link(&new_ids, time);
         let Builder { tree, stacks, metadata, .. } = builder;
-        Ok(Self { content: content.clone(), plain: content.with_tree(tree), stacks, metadata })
+        let plain = content.with_tree(tree);
+        Ok(Self { content: content.clone(), plain, stacks, paths, metadata })
     }
 
     /// The limits of the dataset.
@@ -109,6 +113,12 @@ impl Flat {
     /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).
     pub fn tree(&self) -> &Tree {
         self.plain.tree()
+    }
+
+    /// The path of a node in the content. It differs from the path in the tree of plain arrays if it is below an
+    /// array.
+    pub fn path(&self, id: NodeId) -> &str {
+        self.paths.get(&id).unwrap_or(&self.tree().node(id).path)
     }
 }
 

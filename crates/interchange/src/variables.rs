@@ -20,14 +20,24 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// The variables of the arrays of `tree`. They are all at the root if no two groups have coordinates
-    /// with the same name for their own arrays, as the groups of a netCDF file may have.
-    pub fn of(tree: &Tree, dimensions: &Dimensions) -> Self {
+    /// The variables of the arrays of `tree`, named by `path`. They are all at the root if no two groups have
+    /// coordinates with the same name for their own arrays, as the groups of a netCDF file may have.
+    pub fn of<'a>(
+        tree: &'a Tree,
+        dimensions: &Dimensions,
+        path: impl Fn(NodeId) -> &'a str,
+    ) -> Self {
         let in_groups = tree.arrays().any(|(_, node, _)| node.parent != ROOT);
-        let names = (!in_groups || !has_scoped_dimensions(tree)).then(|| names(tree, dimensions));
-        let mut variables = Self { names, ..Self::default() };
+        let names = (!in_groups || !has_scoped_dimensions(tree)).then(|| names(tree, dimensions, &path));
+        let mut variables = Self { names, ..Self::of_dimensions(tree, dimensions) };
+        variables.set_array_attributes(tree, dimensions, &path);
+        variables
+    }
+
+    /// The attributes of dimensions, for arrays in groups with the attributes of the tree.
+    pub fn of_dimensions(tree: &Tree, dimensions: &Dimensions) -> Self {
+        let mut variables = Self::default();
         variables.set_dimension_attributes(tree, dimensions);
-        variables.set_array_attributes(tree, dimensions);
         variables
     }
 
@@ -107,7 +117,12 @@ impl Variables {
         }
     }
 
-    fn set_array_attributes(&mut self, tree: &Tree, dimensions: &Dimensions) {
+    fn set_array_attributes<'a>(
+        &mut self,
+        tree: &Tree,
+        dimensions: &Dimensions,
+        path: &impl Fn(NodeId) -> &'a str,
+    ) {
         let mut meshes: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for mesh in tree.arrays().filter_map(|(_, _, array)| array.semantics().mesh) {
             meshes.entry(mesh).or_default();
@@ -119,9 +134,9 @@ impl Variables {
         }
         for (id, node, array) in tree.arrays() {
             let mut attrs = Attrs::new();
-            let is_renamed = self.name(id).is_some_and(|name| name != node.path);
+            let is_renamed = self.name(id).is_some_and(|name| name != path(id));
             if is_renamed && !node.attrs.contains("long_name") {
-                attrs.push("long_name", node.path.as_str());
+                attrs.push("long_name", path(id));
             }
             if let [k] = dimensions.array(id)
                 && dimensions.list()[*k].coord == Coord::Node(id)
@@ -183,7 +198,11 @@ fn has_scoped_dimensions(tree: &Tree) -> bool {
 }
 
 /// Names at the root: that of the dimension for its coordinate, otherwise the path with underscores.
-fn names(tree: &Tree, dimensions: &Dimensions) -> HashMap<NodeId, String> {
+fn names<'a>(
+    tree: &Tree,
+    dimensions: &Dimensions,
+    path: &impl Fn(NodeId) -> &'a str,
+) -> HashMap<NodeId, String> {
     let in_groups = tree.arrays().any(|(_, node, _)| node.parent != ROOT);
     let mut names = HashMap::new();
     let mut used: HashSet<String> = HashSet::new();
@@ -201,8 +220,8 @@ fn names(tree: &Tree, dimensions: &Dimensions) -> HashMap<NodeId, String> {
         let mesh = mesh_names(tree, id).into_iter().find(|name| !used.contains(name));
         let first = match mesh {
             Some(name) => name,
-            None if in_groups => plain_name(&node.path),
-            None => node.path.clone(),
+            None if in_groups => plain_name(path(id)),
+            None => path(id).to_string(),
         };
         let mut name = first.clone();
         // A changed name is never that of another node.
@@ -249,7 +268,7 @@ mod tests {
     }
 
     fn variables(tree: &Tree) -> Variables {
-        Variables::of(tree, &Dimensions::of(tree))
+        Variables::of(tree, &Dimensions::of(tree), |id| &tree.node(id).path)
     }
 
     #[test]

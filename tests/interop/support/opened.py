@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pyvista
-import sdfr
 import xarray as xr
+
+from .truth import sdfr_blocks
 
 
 @dataclasses.dataclass
@@ -27,6 +28,8 @@ class Seen:
     values: object
     units: str = None
     coords: list = dataclasses.field(default_factory=list)
+    # Whether it was found by its values only.
+    by_values: bool = False
 
 
 def plain(path):
@@ -44,13 +47,22 @@ class Npy:
         return Seen(self.array)
 
 
+def beside(path, get):
+    """The object of `path`, or None. Arrays below an array are in a group beside it: its name and `~2`, or `_2`."""
+    parts = path.split("/")
+    paths = [path]
+    for mark in "~_":
+        paths += ["/".join([*parts[:k], f"{parts[k]}{mark}2", *parts[k + 1:]]) for k in range(len(parts) - 1)]
+    return next((found for found in map(get, paths) if found is not None), None)
+
+
 class Npz:
     def __init__(self, path):
         with np.load(path) as file:
             self.arrays = {name: file[name] for name in file.files}
 
     def find(self, quantity):
-        found = self.arrays.get(quantity.path)
+        found = beside(quantity.path, self.arrays.get)
         return None if found is None else Seen(found)
 
 
@@ -61,15 +73,15 @@ class Hdf5:
         self.file = h5py.File(path)
 
     def find(self, quantity):
-        dataset = self.file.get(quantity.path)
-        if not isinstance(dataset, h5py.Dataset):
+        def get(path):
+            found = self.file.get(path)
+            return found if isinstance(found, h5py.Dataset) else None
+
+        dataset = beside(quantity.path, get)
+        if dataset is None:
             return None
         scales = [scale for dim in dataset.dims for scale in dim.values()]
         coords = [(scale[()], scale.attrs.get("units", "")) for scale in scales]
-        # Particles: the arrays that the attribute `coordinates` names.
-        for name in str(dataset.attrs.get("coordinates", "")).split():
-            if name in self.file:
-                coords.append((self.file[name][()], self.file[name].attrs.get("units", "")))
         return Seen(dataset[()], dataset.attrs.get("units", ""), coords)
 
     def times(self):
@@ -89,7 +101,6 @@ class Xarray:
         self.by_path = {names[name].attrs.get("long_name"): name for name in names}
 
     def find(self, quantity):
-        name = plain(quantity.path)
         # Coordinates have the name of their dimension.
         for name in (quantity.path, plain(quantity.path), self.by_path.get(quantity.path)):
             if name in self.data.variables:
@@ -108,24 +119,23 @@ class Table:
     def __init__(self, path):
         if str(path).endswith("csv"):
             self.table = pd.read_csv(path, float_precision="round_trip", low_memory=False)
+            named = {c: re.fullmatch(r"(.*) \((.*)\)", c) for c in self.table}
+            self.units = {c: match[2] if match else "" for c, match in named.items()}
         else:
-            self.table = pyarrow.parquet.read_table(path).to_pandas()
+            table = pyarrow.parquet.read_table(path)
+            self.table = table.to_pandas()
+            self.units = {f.name: (f.metadata or {}).get(b"units", b"").decode() for f in table.schema}
 
     def find(self, quantity):
         columns, path = list(self.table.columns), quantity.path
-        own = [c for c in columns if re.fullmatch(re.escape(path) + r"(\[[\d,]+\])*( \(.*\))?", c)]
+        own = [c for c in sorted(columns) if re.fullmatch(re.escape(path) + r"(\[[\d,]+\])*( \(.*\))?", c)]
         if not own:
             return None
         values = self.table[own].to_numpy()
         if values.dtype == object:
             values = self.table[own].map(lambda v: np.nan if v is None else v).to_numpy()
-        unit = re.fullmatch(r".*? \(([^()]*)\)", own[0][len(path):])
-        others = [c for c in columns[:columns.index(own[0])] if c not in own]
-        coords = []
-        for name in others:
-            named = re.fullmatch(r".* \((.*)\)", name)
-            coords.append((self.table[name].to_numpy(), named[1] if named else ""))
-        return Seen(values, unit[1] if unit else "", coords)
+        coords = [(self.table[c].to_numpy(), self.units[c]) for c in columns if c not in own]
+        return Seen(values, self.units[own[0]], coords)
 
     def times(self):
         return {name.split(" ")[0]: self.table[name].unique() for name in self.table if name.split(" ")[0] in ("time", "step")}
@@ -141,7 +151,7 @@ class Mat:
 
     def get(self, path, tree):
         for part in path.split("/"):
-            field = re.sub(r"[^A-Za-z0-9_]", "_", part)
+            field = re.sub(r"[^A-Za-z0-9_]", "_", part)[:63]
             field = field if field[:1].isalpha() else f"x{field}"
             if not isinstance(tree, dict) or field not in tree:
                 return None
@@ -149,11 +159,18 @@ class Mat:
         return tree
 
     def find(self, quantity):
-        values = self.get(quantity.path, self.data)
-        if values is None or isinstance(values, dict):
-            return None
+        path = quantity.path
+
+        def get(path):
+            found = self.get(path, self.data)
+            return None if isinstance(found, dict) else found
+
+        values = beside(path, get)
+        if values is None:
+            # mat73 shows no value for an array without elements.
+            return Seen(np.zeros(quantity.rows().shape)) if quantity.rows().size == 0 else None
         values = np.asarray(values)
-        units = self.get(quantity.path, self.data.get("units", {}))
+        units = beside(path, lambda path: self.get(path, self.data.get("units", {})))
         leaves, unit_tree = [], self.data.get("units", {})
         def walk(tree, units):
             for key, value in tree.items():
@@ -162,7 +179,9 @@ class Mat:
                 else:
                     leaves.append((np.asarray(value), units.get(key, "") if isinstance(units, dict) else ""))
         walk({k: v for k, v in self.data.items() if k != "units"}, unit_tree)
-        if quantity.frames and values.ndim > 1:
+        stacked = quantity.frames and all(value is not None for value in quantity.values)
+        if values.ndim > 1 and stacked and quantity.rows().ndim > quantity.values[0].ndim:
+            # Frames are the last dimension.
             values = np.moveaxis(values, -1, 0)
         return Seen(values, units or "", leaves)
 
@@ -171,18 +190,18 @@ class Vtk:
     """pyvista: data of points and cells of all blocks."""
 
     def __init__(self, path):
-        opened = pyvista.read(path)
-        self.blocks = []
-        self.scalars = opened
+        opened = path if isinstance(path, pyvista.MultiBlock) else pyvista.read(path)
+        self.blocks, self.groups = [], []
         self.flatten(opened)
 
-    def flatten(self, data):
+    def flatten(self, data, name=None):
         if isinstance(data, pyvista.MultiBlock):
-            for block in data:
+            self.groups.append(data)
+            for name, block in zip(data.keys(), data):
                 if block is not None:
-                    self.flatten(block)
+                    self.flatten(block, name)
         else:
-            self.blocks.append(data)
+            self.blocks.append((name, data))
 
     @staticmethod
     def axes(grid, points):
@@ -193,16 +212,19 @@ class Vtk:
         return axes if points else [0.5 * (a[1:] + a[:-1]) if len(a) > 1 else a for a in axes]
 
     def find(self, quantity):
-        stem, leaf = quantity.path.rsplit("/", 1) if "/" in quantity.path else ("", quantity.path)
-        for block in self.blocks:
+        parts = quantity.path.split("/")
+        # Components of a vector: `Electric Field/Ex` is in `E`, `Particles/Px/electron` in `P`, `p1/Px` in `p1/P`.
+        vectors = [(part[:-1], part[-1:]) for part in parts] + [(quantity.path[:-1], quantity.path[-1])]
+        # Vectors of species have the same name in each block.
+        for _, block in sorted(self.blocks, key=lambda named: named[0] not in parts):
             units = dict(zip(block.field_data.get("names", []), block.field_data.get("units", [])))
             for data, points in ((block.point_data, True), (block.cell_data, False)):
-                for name, component in ((quantity.path, None), (leaf[:-1], leaf[-1:]), (f"{stem}/{leaf[:-1]}", leaf[-1:])):
+                for name, component in [(quantity.path, None), *vectors]:
                     if name not in data or (component and component not in "xyz"):
                         continue
                     values = np.asarray(data[name])
                     if component:
-                        if values.ndim != 2:
+                        if values.ndim != 2 or len(values) != np.size(quantity.values):
                             continue
                         values = values[:, "xyz".index(component)]
                     if isinstance(block, (pyvista.ImageData, pyvista.RectilinearGrid)):
@@ -210,58 +232,92 @@ class Vtk:
                         shape = [len(a) for a in axes]
                         if values.ndim == 1:
                             values = values.reshape(shape, order="F")
+                        # The axes of an array in C order are reversed: x is its last dimension.
+                        shape = quantity.rows().shape
+                        if np.squeeze(values).shape != np.squeeze(quantity.rows()).shape or (
+                            len(set(shape)) < len(shape) and not close(np.squeeze(quantity.rows()), np.squeeze(values))
+                        ):
+                            values = values.T
                         coords = [(axis, None) for axis in axes]
                     else:
                         coords = [(block.points[:, k], None) for k in range(3)]
                     return Seen(values, units.get(name, ""), coords)
-            if quantity.path in block.field_data:
-                return Seen(np.asarray(block.field_data[quantity.path]), units.get(quantity.path, ""))
-        for data in (self.scalars, *self.blocks):
+        for data in (*self.groups, *(block for _, block in self.blocks)):
             if quantity.path in data.field_data:
                 names = dict(zip(data.field_data.get("names", []), data.field_data.get("units", [])))
-                return Seen(np.asarray(data.field_data[quantity.path]), names.get(quantity.path, ""))
-        return self.geometry(quantity, leaf)
+                values, shape = np.asarray(data.field_data[quantity.path]), quantity.rows().shape
+                if values.ndim == 1 and len(shape) > 2 and values.size == np.prod(shape):
+                    # Field data has at most two dimensions; the first index is fastest.
+                    values = values.reshape(shape, order="F")
+                return Seen(values, names.get(quantity.path, ""))
+        return self.geometry(quantity)
 
-    def geometry(self, quantity, leaf):
+    def geometry(self, quantity):
         """Nodes of grids and positions of particles are the geometry itself."""
-        for block in self.blocks:
+        for _, block in self.blocks:
+            units = dict(zip(block.field_data.get("names", []), block.field_data.get("units", [])))
             axes = self.axes(block, True) if isinstance(block, (pyvista.ImageData, pyvista.RectilinearGrid)) else block.points.T
             for axis in axes:
-                units = dict(zip(block.field_data.get("names", []), block.field_data.get("units", [])))
                 if axis.shape == np.shape(quantity.values) and close(quantity.values, axis):
-                    return Seen(axis, units.get(quantity.path, ""))
+                    return Seen(axis, units.get(quantity.path) or units.get("Points", ""), by_values=True)
             points = block.points if hasattr(block, "points") else None
             if points is not None and points.shape == np.shape(quantity.values) and close(quantity.values, points):
-                return Seen(points, units.get(quantity.path, ""))
+                return Seen(points, units.get("Points", ""), by_values=True)
         return None
+
+
+class Pvd:
+    """A collection: one file of VTK for each frame, with its time."""
+
+    def __init__(self, path):
+        reader = pyvista.get_reader(path)
+        self.frames, self.values = [], reader.time_values
+        for time in self.values:
+            reader.set_active_time_value(time)
+            self.frames.append(Vtk(reader.read()))
+
+    def find(self, quantity):
+        if not quantity.frames:
+            return self.frames[0].find(quantity)
+        found = []
+        for frame, value in zip(self.frames, quantity.values):
+            seen = None if value is None else frame.find(dataclasses.replace(quantity, values=value, frames=False))
+            if value is not None and seen is None:
+                return None
+            found.append(seen)
+        some = [seen for seen in found if seen is not None]
+        values = [np.asarray(seen.values) for seen in some]
+        equal = len(values) == len(found) and len({value.shape for value in values}) == 1
+        return Seen(np.stack(values) if equal else np.concatenate(values), some[0].units, some[0].coords)
+
+    def times(self):
+        return {"time": self.values}
 
 
 class Sdf:
     """The library of EPOCH."""
 
     def __init__(self, path):
-        blocks = sdfr.read(str(path), dict=True, derived=False).values()
-        self.blocks = {block.name: block for block in blocks if getattr(block, "data", None) is not None and hasattr(block, "name")}
+        self.blocks = {block.name: block for block in sdfr_blocks(path)}
 
     def find(self, quantity):
         block = self.blocks.get(quantity.path)
         if block is None:
             group, _, label = quantity.path.rpartition("/")
             mesh = self.blocks.get(group)
-            if mesh is None or label not in (getattr(mesh, "labels", None) or ()):
+            if mesh is None or label not in (mesh.labels or ()):
                 return None
             k = mesh.labels.index(label)
             return Seen(mesh.data[k], mesh.units[k])
-        coords, grid, data = [], getattr(block, "grid", None), np.asarray(block.data)
-        if grid is not None and type(block).__name__ == "BlockPointVariable":
+        coords, grid, data = [], block.grid, np.asarray(block.data)
+        if grid is not None and block.kind == "BlockPointVariable":
             coords = list(zip(grid.data, grid.units))
         elif grid is not None:
             for k, (nodes, unit) in enumerate(zip(grid.data, grid.units)):
                 coords.append((nodes if nodes.shape[0] == data.shape[k] else block.grid_mid.data[k], unit))
-        factor = getattr(block, "mult", None)
-        if factor not in (None, 1):
-            data = data * factor
-        return Seen(data, getattr(block, "units", None) or "", coords)
+        if block.mult not in (None, 1):
+            data = data * block.mult
+        return Seen(data, block.units or "", coords)
 
 
 class Gsd:
@@ -298,9 +354,18 @@ class Xyz:
                 parts.append(atoms.arrays[name])
             elif name == "initial_charges" and atoms.calc is not None and "charges" in atoms.calc.results:
                 parts.append(atoms.calc.results["charges"])
+            elif name in atoms.info:
+                parts.append(np.atleast_1d(atoms.info[name]))
         if not parts:
             return None
         return Seen(np.stack(parts) if len({p.shape for p in parts}) == 1 else np.concatenate(parts))
+
+    @staticmethod
+    def expected(quantity):
+        """Frames without values have those of frame 0."""
+        first = quantity.values[0]
+        filled = [first if value is None else value for value in quantity.values]
+        return dataclasses.replace(quantity, values=filled).rows()
 
     def times(self):
         return {"step": np.array([atoms.info.get("step", -1) for atoms in self.frames])}

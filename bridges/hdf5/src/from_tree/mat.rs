@@ -167,6 +167,11 @@ impl FormatWriter for Mat {
         }
         let mut losses: Vec<Loss> =
             lost.into_iter().filter(|loss| !renamed.contains(&loss.path)).collect();
+        for loss in &mut losses {
+            if loss.name.as_deref() == Some("units") {
+                loss.reason = "it is a field of the struct \"units\"".into();
+            }
+        }
         losses.extend(more);
         Ok(losses)
     }

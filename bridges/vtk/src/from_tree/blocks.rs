@@ -136,8 +136,9 @@ pub(crate) fn blocks(tree: &Tree) -> Vec<Block> {
 }
 
 impl Snapshot<'_> {
-    /// Plans a file of type `kind` with the mesh that suits it best. Reads no values.
-    pub(crate) fn plan(&self, kind: Kind) -> Result<Plan> {
+    /// Plans a file of type `kind` with the mesh that suits it best; with `others`, small arrays that are on no
+    /// mesh are field data. Reads no values.
+    pub(crate) fn plan(&self, kind: Kind, others: bool) -> Result<Plan> {
         let mesh = match kind {
             Kind::Image | Kind::Rectilinear | Kind::Structured => {
                 let mut grids = find_grid::all(self.tree());
@@ -167,6 +168,9 @@ impl Snapshot<'_> {
         };
         let mut plan = self.plan_mesh(kind, &mesh)?;
         self.fields(&mut plan)?;
+        if others {
+            self.add_others(&mut plan)?;
+        }
         self.add_labels(&mut plan);
         Ok(plan)
     }

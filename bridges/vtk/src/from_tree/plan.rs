@@ -232,6 +232,9 @@ impl Plan {
     }
 }
 
+/// Arrays on no mesh are field data up to this size in bytes.
+const FIELD_BYTES: u64 = 64 << 10;
+
 /// The attribute with the element order and the lengths of an array.
 pub(super) fn shape_attribute(shape: &Shape, order: Order) -> String {
     let mut text = String::from(if order == Order::C { " Shape=\"C" } else { " Shape=\"F" });
@@ -316,9 +319,9 @@ impl<'a> Snapshot<'a> {
         unsupported(format!("\"{}\" does not exist in this frame", self.tree().node(id).path))
     }
 
-    /// Writes the snapshot as a file of type `kind`.
-    pub(crate) fn write(&self, kind: Kind, sink: &Sink) -> Result<()> {
-        let plan = self.plan(kind)?;
+    /// Writes the snapshot as a file of type `kind`; with `others`, small arrays that are on no mesh are field data.
+    pub(crate) fn write(&self, kind: Kind, others: bool, sink: &Sink) -> Result<()> {
+        let plan = self.plan(kind, others)?;
         self.write_plan(&plan, Some(&super::metadata(self, &[&plan])?), sink)
     }
 
@@ -358,6 +361,7 @@ impl<'a> Snapshot<'a> {
         let all = shape.count().ok_or_else(|| unsupported("size of the array overflows"))?;
         let tuples = all.checked_div(components).unwrap_or(0);
         let name = node.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('/'));
+        let order = if components > 1 { Order::C } else { order };
         let mut attributes = shape_attribute(&shape, order);
         if self.with_paths || (name.is_none() && node.path != section) {
             let _ = write!(attributes, " Path=\"{}\"", escape(&node.path));
@@ -414,8 +418,8 @@ impl<'a> Snapshot<'a> {
         Ok(())
     }
 
-    /// Adds arrays that are in no file as field data, if they have at most `most` bytes.
-    pub(crate) fn add_others(&self, plan: &mut Plan, most: u64) -> Result<()> {
+    /// Adds arrays that are in no file as field data, if they have at most [`FIELD_BYTES`].
+    pub(crate) fn add_others(&self, plan: &mut Plan) -> Result<()> {
         let written: HashSet<NodeId> = plan.written().collect();
         for (id, _, desc) in self.tree().arrays() {
             if written.contains(&id)
@@ -426,7 +430,7 @@ impl<'a> Snapshot<'a> {
                 continue;
             }
             if let Some(item) = self.item("FieldData", id, None)?
-                && item.bytes()? <= most
+                && item.bytes()? <= FIELD_BYTES
             {
                 plan.push(id, item);
             }

@@ -175,7 +175,7 @@ impl<'a> Builder<'a> {
         let Some(desc) = &node.array else { return Ok(()) };
         let Some(class) = Class::of(desc.dtype) else { return Ok(()) };
         let in_array = |e: Error| e.in_object(format!("\"{}\"", node.path));
-        let source = self.content.tree().at(&node.path);
+        let source = self.content.tree().at(self.flat.path(id));
         let source = source.and_then(|id| Some((id, self.content.tree().node(id).array.as_ref()?)));
         let framed = source.filter(|(_, desc)| desc.layout.frames().is_some());
         let mut lengths = desc.shape.lengths().to_vec();
@@ -208,7 +208,7 @@ impl<'a> Builder<'a> {
         if let Some(units) = node.attrs.get_str("units") {
             self.units.push((path.clone(), units.to_string()));
         }
-        self.paths.insert(node.path.clone(), path);
+        self.paths.insert(self.flat.path(id).to_string(), path);
         Ok(())
     }
 
