@@ -1,4 +1,5 @@
-//! Compressed tables: gzip and Zstandard, recognised by their first bytes, chosen by the file name.
+//! Compressed tables: gzip, Zstandard and bzip2, recognised by their first bytes; the first two are also written.
+//! Text in UTF-16.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -13,6 +14,8 @@ use spile_core::source::{ReadAt, Source};
 pub(crate) enum Compression {
     Gzip,
     Zstd,
+    /// Only read.
+    Bzip2,
 }
 
 /// Bytes decoded at once.
@@ -24,6 +27,7 @@ impl Compression {
         match head {
             [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Self::Bzip2),
             _ => None,
         }
     }
@@ -42,6 +46,7 @@ impl Compression {
         Ok(match self {
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(stored)),
             Self::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
+            Self::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(stored)),
         })
     }
 
@@ -82,7 +87,7 @@ impl Compression {
         let level = options.and_then(|own| own.level);
         Ok(match asked {
             None => Encoder::None(out),
-            Some(Self::Gzip) => {
+            Some(Self::Gzip | Self::Bzip2) => {
                 let level = level.and_then(|level| u32::try_from(level).ok());
                 let level = level.map_or_else(Default::default, flate2::Compression::new);
                 Encoder::Gzip(flate2::write::GzEncoder::new(out, level))
@@ -119,8 +124,36 @@ impl<W: Write> Encoder<W> {
     }
 }
 
+/// Text in UTF-16, which begins with a byte order mark, as UTF-8; `None` for other text. An incomplete character at
+/// the end is replaced.
+pub(crate) fn from_utf16(bytes: &[u8]) -> Option<String> {
+    let (mark, rest) = bytes.split_first_chunk::<2>()?;
+    let unit = match mark {
+        [0xff, 0xfe] => u16::from_le_bytes,
+        [0xfe, 0xff] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let units = rest.as_chunks::<2>().0.iter().map(|pair| unit(*pair));
+    let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+    Some(text.collect())
+}
+
+/// The source as UTF-8 without compression; decoded in memory, which is charged to the limit of memory.
+pub(crate) fn open_decoded(source: Source, limits: &Limits) -> Result<Source> {
+    let source = open_decompressed(source, limits)?;
+    let mut head = [0; 2];
+    let got = source.read_at_most(0, &mut head)?;
+    if from_utf16(&head[..got]).is_none() {
+        return Ok(source);
+    }
+    limits.allow(source.len().saturating_mul(3), "the text in UTF-16")?;
+    let text = from_utf16(&source.read_vec(0, source.len())?).unwrap_or_default();
+    let name = source.path().map(Path::to_path_buf);
+    Ok(Source::foreign(name, text.len() as u64, Box::new(Memory(text.into_bytes()))))
+}
+
 /// The source, or its decompressed content in memory, which is charged to the limit of memory.
-pub(crate) fn open_decompressed(source: Source, limits: &Limits) -> Result<Source> {
+fn open_decompressed(source: Source, limits: &Limits) -> Result<Source> {
     let mut head = [0; 4];
     let got = source.read_at_most(0, &mut head)?;
     let Some(compression) = Compression::of(&head[..got]) else { return Ok(source) };

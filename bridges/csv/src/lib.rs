@@ -30,7 +30,7 @@ mod to_tree;
 mod value;
 mod wire;
 
-use compression::Compression;
+use compression::{Compression, from_utf16};
 use spile_core::error::Result;
 use spile_core::format::{
     Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
@@ -61,11 +61,15 @@ impl Format for Csv {
     fn probe(&self, head: Head<'_>) -> Score {
         let complete = head.bytes.len() as u64 == head.len;
         let Some(compression) = Compression::of(head.bytes) else {
-            return sniff::sniff(head.bytes, complete).map_or(0, |found| found.score);
+            let found = match from_utf16(head.bytes) {
+                Some(text) => sniff::sniff(text.as_bytes(), complete),
+                None => sniff::sniff(head.bytes, complete),
+            };
+            return found.map_or(0, |found| found.score);
         };
-        // No other format reads compressed text. The first block of Zstandard may be longer than the head.
+        // No other format reads compressed text. The first block of Zstandard or bzip2 may be longer than the head.
         let text = compression.beginning(head.bytes);
-        if text.is_empty() && compression == Compression::Zstd {
+        if text.is_empty() && compression != Compression::Gzip {
             return 1;
         }
         sniff::sniff(&text, false).map_or(0, |found| found.score.max(1))

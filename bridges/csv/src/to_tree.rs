@@ -41,7 +41,7 @@ impl Column {
 }
 
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
-    let source = compression::open_decompressed(source, &options.limits)?;
+    let source = compression::open_decoded(source, &options.limits)?;
     let table = read::scan(&source, &options.limits)?;
     let mut tree = Tree::new(&options.limits);
     let mut first = 0;

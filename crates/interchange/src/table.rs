@@ -342,14 +342,11 @@ impl<'a> Table<'a> {
         let read = || axis.read(self.content, &range, self.code);
         let points = if axis.dim == 0 || self.has_frames {
             &read()?
+        } else if let Some(points) = self.points[k].get() {
+            points
         } else {
-            match self.points[k].get() {
-                Some(points) => points,
-                None => {
-                    let points = read()?;
-                    self.points[k].get_or_init(|| points)
-                }
-            }
+            let points = read()?;
+            self.points[k].get_or_init(|| points)
         };
         let size = axis.dtype.size().max(1);
         let mut once = Vec::with_capacity(points.len() * inner as usize);

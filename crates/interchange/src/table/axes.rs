@@ -47,12 +47,11 @@ impl Axis {
                 let fits = |own: &&ArrayDesc| {
                     own.shape.lengths() == [len] && own.ragged().is_none() && fits(table_dtype(own))
                 };
-                match own.filter(fits) {
-                    Some(own) => table_dtype(own),
-                    None => {
-                        coord = Coord::None;
-                        DType::I64
-                    }
+                if let Some(own) = own.filter(fits) {
+                    table_dtype(own)
+                } else {
+                    coord = Coord::None;
+                    DType::I64
                 }
             }
         };
