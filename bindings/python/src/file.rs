@@ -133,7 +133,7 @@ impl File {
     fn dimensions<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let tree = self.dataset.tree();
         let dimensions = Dimensions::of(tree);
-        let variables = Variables::of(tree, &dimensions);
+        let variables = Variables::of_dimensions(tree, &dimensions);
         let list = dimensions.list().iter().enumerate().map(|(k, d)| {
             let attrs = value::attrs(py, &variables.dimension_attributes(k))?;
             Ok((d.name.as_str(), d.len, self.points(py, &d.coord)?, attrs))

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use spile_codecs::Encoder;
 use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Compressor, FormatWriter, Loss, WriteOptions};
+use spile_core::format::{FormatWriter, Loss, WriteOptions};
 use spile_core::sink::Sink;
 use spile_interchange::Table;
 
@@ -40,14 +41,14 @@ impl FormatWriter for Arrow {
         sink: &mut Sink,
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
-        let compression = options.compression.filter(|own| own.compressor != Compressor::None);
-        if compression.is_some_and(|own| own.compressor != Compressor::Zstd) {
+        let encoder = options.compression.and_then(Encoder::new);
+        if encoder.is_some_and(|encoder| !matches!(encoder, Encoder::Zstd(_))) {
             return Err(Error::argument("arrow files are compressed with zstd"));
         }
         let table = table(content)?;
         let row_bytes = table.fields.iter().map(|f| f.dtype.size().max(4) as u64).sum::<u64>();
         let most = (BATCH.min(content.limits().memory / 8) / row_bytes.max(1)).clamp(1, 1 << 24);
-        let mut file = File::new(&table, compression, sink)?;
+        let mut file = File::new(&table, encoder, sink)?;
         table.pieces(most, &mut |piece| {
             if file.pending() > 0 && file.pending() + table.row_count(&piece) > most {
                 file.flush()?;

@@ -2,9 +2,9 @@
 
 use std::io::Write as _;
 
+use spile_codecs::Encoder;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::Compression;
 use spile_core::sink::Sink;
 use spile_interchange::table::{Field, Piece, Table};
 
@@ -21,7 +21,7 @@ type Fields = Vec<(usize, Item)>;
 
 pub(crate) struct File<'a> {
     table: &'a Table<'a>,
-    compression: Option<Compression>,
+    encoder: Option<Encoder>,
     sink: &'a mut Sink,
     metadata: Vec<(String, String)>,
     /// Values of the current record batch, and whether each run of rows has some.
@@ -35,13 +35,13 @@ impl<'a> File<'a> {
     /// Begins a file.
     pub(crate) fn new(
         table: &'a Table<'a>,
-        compression: Option<Compression>,
+        encoder: Option<Encoder>,
         sink: &'a mut Sink,
     ) -> Result<Self> {
         let metadata = table.stored_metadata()?;
         let columns = table.fields.iter().map(|_| Default::default()).collect();
         let mut file =
-            Self { table, compression, sink, metadata, columns, rows: 0, blocks: Vec::new() };
+            Self { table, encoder, sink, metadata, columns, rows: 0, blocks: Vec::new() };
         file.sink.write_all(MAGIC)?;
         file.sink.write_all(&[0; 2])?;
         let schema = file.schema();
@@ -109,9 +109,9 @@ impl<'a> File<'a> {
             for buffer in
                 std::iter::once(validity).chain(encode(field.dtype, values).map_err(place)?)
             {
-                let stored = match self.compression {
-                    Some(compression) if !buffer.is_empty() => {
-                        let packed = spile_codecs::encode(compression, &buffer)?;
+                let stored = match self.encoder {
+                    Some(encoder) if !buffer.is_empty() => {
+                        let packed = encoder.encode(&buffer)?;
                         [(buffer.len() as i64).to_le_bytes().to_vec(), packed].concat()
                     }
                     _ => buffer,
@@ -127,7 +127,7 @@ impl<'a> File<'a> {
             (1, Item::Structs(nodes, 16)),
             (2, Item::Structs(buffers, 16)),
         ];
-        if self.compression.is_some() {
+        if self.encoder.is_some() {
             header.push((3, Item::Table(vec![(0, Item::U8(1)), (1, Item::U8(0))])));
         }
         let offset = self.sink.position();
