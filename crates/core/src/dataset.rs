@@ -43,9 +43,10 @@ impl Dataset {
 
     /// Opens the bytes of `source` as `format`. Reads metadata only.
     pub fn open(format: &dyn Format, source: Source, options: &OpenOptions) -> Result<Self> {
-        let opened = format.open(source.clone(), options);
+        let from = source.clone();
+        let opened = format.open(source, options);
         let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
-        opened.map_err(|e| e.with_format(format.info().name).in_source(&source))
+        opened.map_err(|e| e.with_format(format.info().name).in_source(&from))
     }
 
     /// Opens a file, or a folder that is one dataset, as `format`. Reads metadata only.

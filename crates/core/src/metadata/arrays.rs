@@ -368,7 +368,7 @@ fn recast(native: &ArrayDesc, cast: &Cast, size: usize) -> Result<Option<(Shape,
     let shape = Shape::new(cast.shape.clone());
     if let Layout::PerFrame(table) = &native.layout {
         let (cast, stored) = (cast.clone(), native.dtype.size());
-        let change = move |cell| stacked::recast(cell, &cast, size, stored);
+        let change = move |cell: FrameCell| stacked::recast(&cell, &cast, size, stored);
         let layout = Layout::changed_frames(table, change);
         return Ok(Some((shape, layout)));
     }

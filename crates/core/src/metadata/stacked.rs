@@ -94,7 +94,7 @@ impl FrameTable for Stacked {
 /// A frame under the shape of `cast`, with elements of `size` bytes instead of `stored`; `None` where it does not
 /// fit.
 pub(super) fn recast(
-    cell: FrameCell,
+    cell: &FrameCell,
     cast: &Cast,
     size: usize,
     stored: usize,

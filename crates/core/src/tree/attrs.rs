@@ -143,7 +143,7 @@ impl Attrs {
     }
 
     /// All attributes in file order.
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> + ExactSizeIterator {
         self.into_iter()
     }
 

@@ -349,7 +349,7 @@ impl Surfaces<'_> {
         let types = (DType::F64, Shape::new([nodes.len() as u64, 3]));
         let memory = move |count: u64| coordinates.saturating_add(count).saturating_mul(8);
         let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
-            let axes = inputs.iter().map(|axis| axis.values());
+            let axes = inputs.iter().map(Array::values);
             let axes = axes.collect::<Result<Vec<_>>>()?;
             let nodes = nodes.iter().skip(first as usize / 3);
             for (vertex, node) in out.chunks_exact_mut(24).zip(nodes) {
