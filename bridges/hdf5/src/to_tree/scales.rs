@@ -101,9 +101,7 @@ impl Scales {
             }
             "NAME" => Ok(self.own.contains(&node)),
             "_Netcdf4Dimid" => {
-                if let Ok(id) = u64::try_from(&unwrap(decoder.attribute(attribute)?, true)) {
-                    self.ids.insert(id, node);
-                }
+                self.ids.extend(dimension_id(decoder, attribute)?.map(|id| (id, node)));
                 Ok(true)
             }
             "_Netcdf4Coordinates" => {
@@ -151,9 +149,16 @@ impl Scales {
                 }
             }
         }
+        let listed = self.lists.get(&node);
         for (k, id) in self.coordinates.get(&node).into_iter().flatten().enumerate().take(rank) {
-            if let Some(scale) = self.ids.get(id) {
-                dims[k].clone_from(&walk.tree.node(*scale).name);
+            if listed.is_some_and(|list| list.get(k).is_some_and(Option::is_some)) {
+                continue;
+            }
+            // Variables that are no scales may have an identifier, too.
+            let scale = self.ids.get(id).filter(|scale| self.own.contains(scale));
+            let name = scale.map(|scale| &walk.tree.node(*scale).name);
+            if let Some(name) = name.or_else(|| walk.dimension_ids.get(id)) {
+                dims[k].clone_from(name);
             }
         }
         for (k, label) in self.labels.get(&node).into_iter().flatten().enumerate().take(rank) {
@@ -165,6 +170,11 @@ impl Scales {
             (array.dims, array.coords) = (dims, coords);
         }
     }
+}
+
+/// The identifier of a netCDF dimension.
+pub(super) fn dimension_id(decoder: &Decoder<'_>, attribute: &Attribute) -> Result<Option<u64>> {
+    Ok(u64::try_from(&unwrap(decoder.attribute(attribute)?, true)).ok())
 }
 
 /// In netCDF files, the only item of a list: netCDF libraries write every number as an array of length 1.
