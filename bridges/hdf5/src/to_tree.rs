@@ -230,12 +230,9 @@ impl Walk<'_> {
         }
         let files = Some(&self.files).filter(|_| self.others);
         let stored = StoredDataset::read(self.ctx, header, files)?;
-        if let (true, Some((desc, fill, mappings))) =
-            (self.others, stored.virtual_dataset(&decoder)?)
-        {
+        if let (true, Some((desc, mappings))) = (self.others, stored.virtual_dataset(&decoder)?) {
             let (name, address) = (name.to_string(), header.address);
-            let pending =
-                PendingVirtual { parent, name, address, attributes: own, desc, fill, mappings };
+            let pending = PendingVirtual { parent, name, address, attributes: own, desc, mappings };
             self.virtual_datasets.push(pending);
             return Ok(());
         }

@@ -195,7 +195,9 @@ fn every_dataset_that_cannot_be_read_is_a_finding_and_hides_no_other() {
         assert_eq!(message("\"plugin\""), "filter 32123 is not supported");
         let data: Vec<u8> = (0..64_i32).flat_map(i32::to_le_bytes).collect();
         // Links are followed through other links.
-        for path in ["good", "group/inner", "link", "second link", "through", "virtual", "to virtual"] {
+        for path in
+            ["good", "group/inner", "link", "second link", "through", "virtual", "to virtual"]
+        {
             assert_eq!(bytes(&file, path), data, "{path}");
         }
         assert_eq!(bytes(&file, "table/id"), [0; 8]);

@@ -20,12 +20,11 @@ pub struct RegionReader<'a> {
 impl Flat {
     /// Opens an array to be read in rectangular parts in `order`. Arrays of frames can be read in C order only.
     pub fn open_regions(&self, id: NodeId, order: Order) -> Result<RegionReader<'_>> {
-        let array = match self.stacks.contains_key(&id) {
-            true => {
-                self.element_size(id, order)?;
-                None
-            }
-            false => Some(self.plain.array_at(id)?),
+        let array = if self.stacks.contains_key(&id) {
+            self.element_size(id, order)?;
+            None
+        } else {
+            Some(self.plain.array_at(id)?)
         };
         Ok(RegionReader { flat: self, id, order, array })
     }
