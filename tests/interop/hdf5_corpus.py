@@ -412,8 +412,10 @@ def virtual(libver):
         series.set_virtual(space, b"parts/s%b.h5", b"d", h5s.create_simple((4, 5)))
         h5d.create(file.id, b"series", h5t.IEEE_F64LE, h5s.create_simple((0, 4, 5), (h5s.UNLIMITED, 4, 5)), series)
         file["fine"] = 1
+        file["to_series"] = h5py.SoftLink("/series")
     reasons = findings("refused.h5")
-    assert sorted(reasons) == ["elsewhere", "other_type", "series"], reasons
+    assert sorted(reasons) == ["elsewhere", "other_type", "series", "to_series"], reasons
+    assert "cannot be read" in reasons["to_series"], reasons
     assert "type" in reasons["other_type"] and "folder" in reasons["elsewhere"], reasons
 
 

@@ -68,6 +68,7 @@ fn open_with(source: Source, options: &OpenOptions, others: bool) -> Result<Pars
         heaps: GlobalHeaps::default(),
         nodes: HashMap::from([(ctx.root, ROOT)]),
         dimensions: HashMap::new(),
+        dimension_ids: HashMap::new(),
         attributes: Vec::new(),
         links: Vec::new(),
         virtual_datasets: Vec::new(),
@@ -116,6 +117,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) nodes: HashMap<u64, NodeId>,
     /// Names of netCDF dimensions without a variable, by object header address.
     pub(crate) dimensions: HashMap<u64, String>,
+    /// The same names, by identifier of the dimension.
+    pub(crate) dimension_ids: HashMap<u64, String>,
     /// Stored attributes of each node.
     attributes: Vec<(NodeId, Vec<Attribute>)>,
     links: Vec<PendingLink>,
@@ -213,21 +216,23 @@ impl Walk<'_> {
 
     fn dataset(&mut self, parent: NodeId, name: &str, header: &Header) -> Result<()> {
         let own = attributes(self.ctx, header)?;
+        let no_paths = |_| None;
+        let decoder = Decoder { ctx: self.ctx, heaps: &self.heaps, path: &no_paths };
         if scales::is_without_variable(&own.found) {
+            if let Some(id) = own.found.iter().find(|a| a.name == "_Netcdf4Dimid")
+                && let Some(id) = scales::dimension_id(&decoder, id)?
+            {
+                self.dimension_ids.insert(id, name.to_string());
+            }
             self.dimensions.insert(header.address, name.to_string());
             self.netcdf = true;
             return Ok(());
         }
-        let no_paths = |_| None;
-        let decoder = Decoder { ctx: self.ctx, heaps: &self.heaps, path: &no_paths };
         let files = Some(&self.files).filter(|_| self.others);
         let stored = StoredDataset::read(self.ctx, header, files)?;
-        if let (true, Some((desc, fill, mappings))) =
-            (self.others, stored.virtual_dataset(&decoder)?)
-        {
+        if let (true, Some((desc, mappings))) = (self.others, stored.virtual_dataset(&decoder)?) {
             let (name, address) = (name.to_string(), header.address);
-            let pending =
-                PendingVirtual { parent, name, address, attributes: own, desc, fill, mappings };
+            let pending = PendingVirtual { parent, name, address, attributes: own, desc, mappings };
             self.virtual_datasets.push(pending);
             return Ok(());
         }

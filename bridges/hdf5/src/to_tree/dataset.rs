@@ -229,7 +229,7 @@ impl<'a> StoredDataset<'a> {
     pub(crate) fn virtual_dataset(
         &self,
         decoder: &Decoder<'_>,
-    ) -> Result<Option<(ArrayDesc, Arc<[u8]>, Vec<Mapping>)>> {
+    ) -> Result<Option<(ArrayDesc, Vec<Mapping>)>> {
         let (DataLayout::Virtual(heap, index), at) = self.data_layout()? else { return Ok(None) };
         let element = self.datatype.element(at)?;
         let refused = matches!(
@@ -244,14 +244,14 @@ impl<'a> StoredDataset<'a> {
         let mut fill = self.fill_element(&element, part)?;
         convert::to_little(element.dtype, &mut fill);
         let dtype = element.dtype.with_order(ByteOrder::Little);
-        let desc = ArrayDesc::new(dtype, self.shape(&element)?, Layout::Fill(fill.clone().into()));
+        let desc = ArrayDesc::new(dtype, self.shape(&element)?, Layout::Fill(fill.into()));
         let mut list = Vec::new();
         if let Some(heap) = heap {
             let object = decoder.heaps.object(self.ctx, heap, index)?;
             let bytes = self.ctx.read(object.address, object.len, "virtual dataset mappings")?;
             list = mappings(self.ctx, &bytes, object.address)?;
         }
-        Ok(Some((desc, fill.into(), list)))
+        Ok(Some((desc, list)))
     }
 
     /// The layout of data in external files.

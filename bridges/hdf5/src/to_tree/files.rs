@@ -30,10 +30,10 @@ impl OtherFiles {
         let Ok(path) = std::fs::canonicalize(folder.join(Path::new(name))) else {
             return Ok(None);
         };
-        match path.starts_with(folder) && path.is_file() {
-            true => Ok(Some(path)),
-            false => Err(refused("not in the folder of the HDF5 file")),
+        if path.starts_with(folder) && path.is_file() {
+            return Ok(Some(path));
         }
+        Err(refused("not in the folder of the HDF5 file"))
     }
 
     /// Offset of the first byte of a file in the joined source, and its length.
@@ -60,7 +60,6 @@ impl OtherFiles {
         let (Some(path), false) = (source.path(), known.is_empty()) else { return Ok(source) };
         let others = known.into_iter().map(|(path, ..)| path);
         let files: Vec<PathBuf> = std::iter::once(path.to_path_buf()).chain(others).collect();
-        let joined = Source::joined(path, &files)?;
-        Ok(joined)
+        Source::joined(path, &files)
     }
 }

@@ -54,8 +54,8 @@ pub(crate) struct Scales {
     labels: HashMap<NodeId, Vec<String>>,
     /// Nodes that are scales.
     own: HashSet<NodeId>,
-    /// netCDF dimension ids of scales and of other variables.
-    ids: HashMap<NodeId, u64>,
+    /// Scales by netCDF dimension id.
+    ids: HashMap<u64, NodeId>,
     /// netCDF dimension ids of multidimensional coordinate variables.
     coordinates: HashMap<NodeId, Vec<u64>>,
 }
@@ -101,9 +101,7 @@ impl Scales {
             }
             "NAME" => Ok(self.own.contains(&node)),
             "_Netcdf4Dimid" => {
-                if let Ok(id) = u64::try_from(&unwrap(decoder.attribute(attribute)?, true)) {
-                    self.ids.insert(node, id);
-                }
+                self.ids.extend(dimension_id(decoder, attribute)?.map(|id| (id, node)));
                 Ok(true)
             }
             "_Netcdf4Coordinates" => {
@@ -120,10 +118,8 @@ impl Scales {
     /// Sets names and coordinates of the dimensions of all arrays.
     pub(crate) fn apply(&self, walk: &mut Walk<'_>) {
         let arrays: Vec<NodeId> = walk.tree.arrays().map(|(id, ..)| id).collect();
-        let scales = self.ids.iter().filter(|(node, _)| self.own.contains(node));
-        let scales = scales.map(|(node, id)| (*id, *node)).collect();
         for node in &arrays {
-            self.set_dimensions(walk, *node, &scales);
+            self.set_dimensions(walk, *node);
         }
         if walk.netcdf {
             for node in arrays {
@@ -134,8 +130,7 @@ impl Scales {
         }
     }
 
-    /// Sets names and coordinates of the dimensions of an array; `scales` are those by netCDF dimension id.
-    fn set_dimensions(&self, walk: &mut Walk<'_>, node: NodeId, scales: &HashMap<u64, NodeId>) {
+    fn set_dimensions(&self, walk: &mut Walk<'_>, node: NodeId) {
         let Some(array) = walk.tree.node(node).array.clone() else { return };
         let (mut dims, mut coords) = (array.dims, array.coords);
         let rank = array.shape.rank();
@@ -154,11 +149,16 @@ impl Scales {
                 }
             }
         }
-        // netCDF-C gives all variables dimension ids; only those without references need them.
-        let ids = self.coordinates.get(&node).filter(|_| !self.lists.contains_key(&node));
-        for (k, id) in ids.into_iter().flatten().enumerate().take(rank) {
-            if let Some(scale) = scales.get(id) {
-                dims[k].clone_from(&walk.tree.node(*scale).name);
+        let listed = self.lists.get(&node);
+        for (k, id) in self.coordinates.get(&node).into_iter().flatten().enumerate().take(rank) {
+            if listed.is_some_and(|list| list.get(k).is_some_and(Option::is_some)) {
+                continue;
+            }
+            // Variables that are no scales may have an identifier, too.
+            let scale = self.ids.get(id).filter(|scale| self.own.contains(scale));
+            let name = scale.map(|scale| &walk.tree.node(*scale).name);
+            if let Some(name) = name.or_else(|| walk.dimension_ids.get(id)) {
+                dims[k].clone_from(name);
             }
         }
         for (k, label) in self.labels.get(&node).into_iter().flatten().enumerate().take(rank) {
@@ -170,6 +170,11 @@ impl Scales {
             (array.dims, array.coords) = (dims, coords);
         }
     }
+}
+
+/// The identifier of a netCDF dimension.
+pub(super) fn dimension_id(decoder: &Decoder<'_>, attribute: &Attribute) -> Result<Option<u64>> {
+    Ok(u64::try_from(&unwrap(decoder.attribute(attribute)?, true)).ok())
 }
 
 /// In netCDF files, the only item of a list: netCDF libraries write every number as an array of length 1.

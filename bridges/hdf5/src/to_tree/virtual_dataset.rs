@@ -32,7 +32,6 @@ pub(super) struct PendingVirtual {
     pub(super) attributes: Readable<Attribute>,
     /// Without its sources: the layout is the fill value.
     pub(super) desc: ArrayDesc,
-    pub(super) fill: Arc<[u8]>,
     pub(super) mappings: Vec<Mapping>,
 }
 
@@ -67,7 +66,7 @@ impl Walk<'_> {
         trees: &mut HashMap<PathBuf, Tree>,
         options: &OpenOptions,
     ) -> Result<Layout> {
-        let PendingVirtual { desc, fill, mappings, .. } = pending;
+        let PendingVirtual { desc, mappings, .. } = pending;
         let dims = desc.shape.lengths();
         let (mut inputs, mut parts) = (Vec::new(), Vec::new());
         for mapping in mappings {
@@ -107,8 +106,8 @@ impl Walk<'_> {
         {
             (piece, outer) = (piece.saturating_mul(dims[k].max(1)), k);
         }
-        let function = Virtual { dims: dims.to_vec(), outer, fill: fill.clone(), parts };
-        let function = Arc::new(function);
+        let Layout::Fill(fill) = desc.layout.clone() else { return Ok(desc.layout.clone()) };
+        let function = Arc::new(Virtual { dims: dims.to_vec(), outer, fill, parts });
         Ok(Layout::Computed(Arc::new(Computed { inputs, function, piece, order: Order::C })))
     }
 
@@ -139,9 +138,11 @@ impl Walk<'_> {
         let (start, _) = self.files.add(source, &path)?;
         if !trees.contains_key(&path) {
             let opened = super::open_source(Source::open(&path)?, options);
-            let parsed = opened.map_err(|e| match is_fatal(&e) {
-                true => e,
-                false => Error::unsupported("hdf5-011", format!("file \"{}\": {e}", mapping.file)),
+            let parsed = opened.map_err(|e| {
+                if is_fatal(&e) {
+                    return e;
+                }
+                Error::unsupported("hdf5-011", format!("file \"{}\": {e}", mapping.file))
             })?;
             let nodes = parsed.tree.iter().count() as u64;
             self.ctx.charge(nodes.saturating_mul(1024))?;

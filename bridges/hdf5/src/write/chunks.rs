@@ -186,13 +186,12 @@ impl Grid<'_> {
 
     /// The key of a chunk: stored size, filter mask, first index, 0. After the last chunk: the end of the last chunk.
     fn key(&self, number: Option<u64>) -> Bytes {
-        let (size, mut start, last) = match number {
-            Some(number) => (self.stored[number as usize], self.start(number), 0),
-            None => {
-                let start = self.start(self.stored.len() as u64 - 1);
-                let end = start.iter().zip(&self.chunking.lengths).map(|(at, n)| at + n);
-                (0, end.collect(), self.chunking.element as u64)
-            }
+        let (size, mut start, last) = if let Some(number) = number {
+            (self.stored[number as usize], self.start(number), 0)
+        } else {
+            let start = self.start(self.stored.len() as u64 - 1);
+            let end = start.iter().zip(&self.chunking.lengths).map(|(at, n)| at + n);
+            (0, end.collect(), self.chunking.element as u64)
         };
         start.push(last);
         let mut out = size.to_le_bytes().to_vec();
