@@ -138,7 +138,9 @@ fn write_table(mut fields: Vec<(usize, Item)>, out: &mut Vec<u8>) -> usize {
     let head = out.len();
     out.extend((4 + 2 * slots as u16).to_le_bytes());
     out.extend((len as u16).to_le_bytes());
-    places.iter().for_each(|place| out.extend(place.to_le_bytes()));
+    for place in &places {
+        out.extend(place.to_le_bytes());
+    }
     pad(out, 8, 0);
     let at = out.len();
     out.resize(at + len, 0);

@@ -40,7 +40,9 @@ impl FormatWriter for Npz {
     fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
         let mut flat = Flat::new(content)?;
         let points = uniform_points(flat.tree());
-        points.iter().for_each(|(name, ..)| flat.metadata.add_auxiliary(name));
+        for (name, ..) in &points {
+            flat.metadata.add_auxiliary(name);
+        }
         let mut archive = Archive::new(sink);
         // First, so that an archive without arrays is recognised.
         archive.bytes(DESCRIPTION, flat.metadata.text(content.limits())?.as_bytes())?;
