@@ -29,7 +29,8 @@ impl Variables {
         path: impl Fn(NodeId) -> &'a str,
     ) -> Self {
         let in_groups = tree.arrays().any(|(_, node, _)| node.parent != ROOT);
-        let names = (!in_groups || !has_scoped_dimensions(tree)).then(|| names(tree, dimensions, &path));
+        let names =
+            (!in_groups || !has_scoped_dimensions(tree)).then(|| names(tree, dimensions, &path));
         let mut variables = Self { names, ..Self::of_dimensions(tree, dimensions) };
         variables.set_array_attributes(tree, dimensions, &path);
         variables
