@@ -37,6 +37,8 @@ class Quantity:
     # Per dimension; positions of particles belong to dimension 0 together.
     coords: list = dataclasses.field(default_factory=list)
     frames: bool = False
+    # Step or time of each frame.
+    times: list = None
 
     def rows(self):
         """All values as one array: frames stacked, or their rows in sequence where they differ."""
@@ -116,15 +118,22 @@ def sdf(path):
 def gsd_file(path):
     found = []
     with gsd.fl.open(str(path), "r") as file:
+        # HOOMD: step 0, unless frame 0 or the frame has another.
+        def step(frame):
+            stored = [k for k in (frame, 0) if file.chunk_exists(k, "configuration/step")]
+            return int(file.read_chunk(stored[0], "configuration/step")[0]) if stored else 0
+
+        frames = range(file.nframes)
+        times = [step(k) for k in frames] if file.schema == "hoomd" else list(frames)
         for name in file.find_matching_chunk_names(""):
             def read(frame):
                 if not file.chunk_exists(frame, name):
                     return None
                 return file.read_chunk(frame, name)
-            values = [read(k) for k in range(file.nframes)]
+            values = [read(k) for k in frames]
             # Text is compared by other tests.
             if not any(isinstance(value, str) for value in values):
-                found.append(Quantity(name, values, frames=True))
+                found.append(Quantity(name, values, frames=True, times=times))
     return found
 
 
@@ -228,6 +237,7 @@ def run(paths, folder):
     folder.mkdir()
     for path in paths:
         shutil.copy(path, folder / path.name)
+    times = [sdfr.read(str(path), dict=True)["Header"]["time"] for path in paths]
     dumps = [{quantity.path: quantity for quantity in sdf(path)} for path in paths]
     found = []
     for name in dumps[0]:
@@ -236,5 +246,6 @@ def run(paths, folder):
             values = [np.asarray(part.values) for part in parts]
             # Axes that do not move are written once.
             fixed = name.startswith("Grid/") and all(np.array_equal(value, values[0]) for value in values)
-            found.append(Quantity(name, values[0] if fixed else values, parts[0].units, frames=not fixed))
+            values = values[0] if fixed else values
+            found.append(Quantity(name, values, parts[0].units, frames=not fixed, times=times))
     return found
