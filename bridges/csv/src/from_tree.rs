@@ -184,7 +184,7 @@ impl<'a> Job<'a> {
         let tree = self.content.tree();
         let (node, array, path) = (column.node, column.array, &column.node.path);
         let mut lose = |kind, reason: &str| losses.push_loss(Loss::new(path, kind, reason));
-        let is_own = |field: &&Field| matches!(field.content, Content::Array { array, .. } if std::ptr::eq(&self.table.arrays[array], column));
+        let is_own = |field: &&Field| matches!(field.content, Content::Array { array, .. } if std::ptr::eq(&raw const self.table.arrays[array], column));
         let Some(field) = self.table.fields.iter().find(is_own) else {
             lose(LossKind::Array, "an array without elements has no columns in CSV");
             return false;
