@@ -21,7 +21,6 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::frames::{FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::limits::Limits;
 use spile_core::metadata::{Cast, Frames, Metadata, Storage};
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
@@ -112,9 +111,9 @@ impl Flat {
         Ok(Self { content: content.clone(), plain: content.with_tree(tree), stacks, metadata })
     }
 
-    /// The limits of the dataset.
-    pub fn limits(&self) -> &Limits {
-        self.content.limits()
+    /// The dataset.
+    pub fn content(&self) -> &Dataset {
+        &self.content
     }
 
     /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).
