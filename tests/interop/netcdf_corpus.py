@@ -5,12 +5,14 @@ import hashlib
 import json
 import os
 import tempfile
+import warnings
 
 import netCDF4
 import numpy as np
 import xarray as xr
 from support import spile
 
+warnings.simplefilter("ignore")
 RNG = np.random.default_rng(9)
 CLASSIC = ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]
 SIGNED = ["i1", "i2", "i4", "f4", "f8"]

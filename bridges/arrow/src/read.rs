@@ -356,8 +356,11 @@ impl Context<'_> {
     }
 }
 
+/// Offset and length of a buffer in bytes.
+type Range = (u64, u64);
+
 /// The bytes of a column in a record batch, its missing values, and its buffers in the body.
-fn part(codec: &Column, block: &Block, batch: Table<'_>) -> Result<(Part, u64, Vec<(u64, u64)>)> {
+fn part(codec: &Column, block: &Block, batch: Table<'_>) -> Result<(Part, u64, Vec<Range>)> {
     let (rows, missing) = codec.node(batch)?;
     let ranges = codec.ranges(batch)?;
     let used = ranges.iter().filter(|(_, len)| *len > 0);

@@ -19,13 +19,16 @@ const VERSION: i16 = 4;
 
 type Fields = Vec<(usize, Item)>;
 
+/// Numbers of rows that have a value, or have none.
+type Runs = Vec<(u64, bool)>;
+
 pub(crate) struct File<'a> {
     table: &'a Table<'a>,
     encoder: Option<Encoder>,
     sink: &'a mut Sink,
     metadata: Vec<(String, String)>,
     /// Values of the current record batch, and whether each run of rows has some.
-    columns: Vec<(Vec<u8>, Vec<(u64, bool)>)>,
+    columns: Vec<(Vec<u8>, Runs)>,
     rows: u64,
     /// Positions of the record batches.
     blocks: Vec<u8>,

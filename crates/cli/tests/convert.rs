@@ -324,17 +324,17 @@ fn arrays_of_the_source_that_cannot_be_read_are_losses() {
     let done = run(temp.path(), &["convert", source, "x.npz"]);
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert!(
-        text(&done.stderr).contains("not written: virtual: array (cannot be read: "),
+        text(&done.stderr).contains("not written: plugin: array (cannot be read: "),
         "{done:?}"
     );
     let verified = run(temp.path(), &["convert", source, "x.npz", "--verify", "--overwrite"]);
     assert_eq!(verified.status.code(), Some(1), "{verified:?}");
-    assert!(text(&verified.stdout).contains("virtual: unreadable: cannot be read: "));
+    assert!(text(&verified.stdout).contains("plugin: unreadable: cannot be read: "));
     assert!(!text(&verified.stdout).contains("verified"), "{verified:?}");
     let json = run(temp.path(), &["convert", source, "x.npz", "--overwrite", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     let lost = json["lost"].as_array().unwrap();
-    let row = lost.iter().find(|row| row["path"] == "virtual").unwrap();
+    let row = lost.iter().find(|row| row["path"] == "plugin").unwrap();
     assert_eq!(row["what"], "array");
     assert!(row["reason"].as_str().unwrap().starts_with("cannot be read: "), "{row}");
     // A selection of readable arrays has no losses.

@@ -1,6 +1,6 @@
 //! Compression of new chunks.
 
-use libdeflater::{CompressionError, CompressionLvl};
+use libdeflater::CompressionLvl;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Compression, Compressor};
 
@@ -46,18 +46,8 @@ impl Encoder {
     /// The encoded `bytes`: always the same for the same bytes. Fails if the level does not exist.
     pub fn encode(self, bytes: &[u8]) -> Result<Vec<u8>> {
         match self {
-            Self::Gzip(level) => deflate(
-                bytes,
-                level,
-                libdeflater::Compressor::gzip_compress_bound,
-                libdeflater::Compressor::gzip_compress,
-            ),
-            Self::Zlib(level) => deflate(
-                bytes,
-                level,
-                libdeflater::Compressor::zlib_compress_bound,
-                libdeflater::Compressor::zlib_compress,
-            ),
+            Self::Gzip(level) => deflate(bytes, level, true),
+            Self::Zlib(level) => deflate(bytes, level, false),
             Self::Zstd(level) => zstd(bytes, level),
             Self::Snappy => snap::raw::Encoder::new()
                 .compress_vec(bytes)
@@ -85,21 +75,17 @@ pub fn shuffle(element: usize, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-fn deflate(
-    bytes: &[u8],
-    level: i32,
-    bound: fn(&mut libdeflater::Compressor, usize) -> usize,
-    compress: fn(
-        &mut libdeflater::Compressor,
-        &[u8],
-        &mut [u8],
-    ) -> std::result::Result<usize, CompressionError>,
-) -> Result<Vec<u8>> {
+/// A gzip stream, or a zlib stream.
+fn deflate(bytes: &[u8], level: i32, gzip: bool) -> Result<Vec<u8>> {
     let level = CompressionLvl::new(level)
         .map_err(|_| Error::argument(format!("deflate has no compression level {level}")))?;
     let mut encoder = libdeflater::Compressor::new(level);
-    let mut out = vec![0; bound(&mut encoder, bytes.len())];
-    let len = compress(&mut encoder, bytes, &mut out);
+    let mut out = vec![0; encoder.gzip_compress_bound(bytes.len())];
+    let len = if gzip {
+        encoder.gzip_compress(bytes, &mut out)
+    } else {
+        encoder.zlib_compress(bytes, &mut out)
+    };
     out.truncate(len.map_err(|error| Error::unsupported("codec", format!("deflate: {error}")))?);
     out.shrink_to_fit();
     Ok(out)

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 
 use spile_core::metadata::{Frames, Metadata, Storage};
 use spile_core::{
-    ArrayDesc, Coord, DType, Dataset, Error, FrameCell, FrameTable, Layout, Limits, Node, NodeId,
-    Order, ROOT, Result, Shape, Tree,
+    ArrayDesc, Coord, DType, Dataset, Error, FrameCell, FrameTable, Layout, Node, NodeId, Order,
+    ROOT, Result, Shape, Tree,
 };
 
 pub use losses::flat_losses;
@@ -105,9 +105,9 @@ impl Flat {
         Ok(Self { content: content.clone(), plain, stacks, paths, metadata })
     }
 
-    /// The limits of the dataset.
-    pub fn limits(&self) -> &Limits {
-        self.content.limits()
+    /// The dataset.
+    pub fn content(&self) -> &Dataset {
+        &self.content
     }
 
     /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).

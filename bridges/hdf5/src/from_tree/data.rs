@@ -78,7 +78,7 @@ impl Writer {
             let bytes = regions.read(&start[..rank], &lengths[..rank])?;
             Ok(self.converted(id, &bytes).unwrap_or(bytes))
         };
-        self.plan.write_chunks(sink, addresses, object, self.flat.limits(), read)
+        self.plan.write_chunks(sink, addresses, object, self.flat.content(), read)
     }
 
     fn path(&self, id: NodeId) -> &str {

@@ -31,7 +31,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         let mut new = desc.clone();
         new.meaning = None;
         if is_empty {
-            if let Some(lengths) = lengths(&parsed, desc, &options.limits)? {
+            if let Some(lengths) = read_lengths(&parsed, desc, &options.limits)? {
                 let dtype = dtype_of(&class).unwrap_or(DType::U8);
                 let layout = Layout::Inline([].into(), Order::C);
                 new = ArrayDesc::new(dtype, Shape::new(lengths), layout);
@@ -94,7 +94,7 @@ impl ChunkTable for Transposed {
 }
 
 /// The lengths that an empty variable stores instead of elements.
-fn lengths(parsed: &Parsed, desc: &ArrayDesc, limits: &Limits) -> Result<Option<Vec<u64>>> {
+fn read_lengths(parsed: &Parsed, desc: &ArrayDesc, limits: &Limits) -> Result<Option<Vec<u64>>> {
     let is_list = desc.dtype.with_order(ByteOrder::Little) == DType::U64;
     if !is_list || desc.shape.count().is_none_or(|count| count > MOST_DIMENSIONS) {
         return Ok(None);

@@ -78,7 +78,7 @@ impl Walk<'_> {
                 continue;
             };
             let refused =
-                |why: &str| Error::unsupported("hdf5-011", format!("source {name}: {why}"));
+                |why: &str| Error::unsupported("hdf5-034", format!("source {name}: {why}"));
             let little = |array: &ArrayDesc| array.dtype.with_order(ByteOrder::Little);
             if little(&source) != little(desc) {
                 return Err(refused(&format!("its type is {}, not {}", source.dtype, desc.dtype)));
@@ -128,11 +128,11 @@ impl Walk<'_> {
             let path = mapping.dataset.trim_matches('/');
             if self.skipped.values().any(|skipped| skipped == path) {
                 let message = format!("source \"{path}\" cannot be read");
-                return Err(Error::unsupported("hdf5-011", message));
+                return Err(Error::unsupported("hdf5-034", message));
             }
             return own(&self.tree);
         }
-        let Some(path) = OtherFiles::find(source, &mapping.file, "hdf5-011")? else {
+        let Some(path) = OtherFiles::find(source, &mapping.file, "hdf5-034")? else {
             return Ok(None);
         };
         let (start, _) = self.files.add(source, &path)?;
@@ -142,7 +142,7 @@ impl Walk<'_> {
                 if is_fatal(&e) {
                     return e;
                 }
-                Error::unsupported("hdf5-011", format!("file \"{}\": {e}", mapping.file))
+                Error::unsupported("hdf5-035", format!("file \"{}\": {e}", mapping.file))
             })?;
             let nodes = parsed.tree.iter().count() as u64;
             self.ctx.charge(nodes.saturating_mul(1024))?;

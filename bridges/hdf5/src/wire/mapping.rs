@@ -82,7 +82,7 @@ enum Selected {
 }
 
 fn unsupported(what: &str, fields: &Fields<'_>) -> Error {
-    Error::unsupported("hdf5-011", format!("{what} is not supported")).at(fields.offset())
+    Error::unsupported("hdf5-033", format!("{what} is not supported")).at(fields.offset())
 }
 
 /// A serialized selection.

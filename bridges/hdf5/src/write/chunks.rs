@@ -4,9 +4,9 @@
 use rayon::prelude::*;
 
 use spile_codecs::{Encoder, shuffle};
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Compression, Compressor};
-use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 
@@ -115,7 +115,7 @@ impl FilePlan {
         sink: &Sink,
         addresses: &mut Addresses,
         object: usize,
-        limits: &Limits,
+        content: &Dataset,
         read: impl Fn(&[u64], &[u64]) -> Result<Vec<u8>> + Sync,
     ) -> Result<()> {
         let ObjectKind::Dataset { dims, .. } = &self.objects[object].kind else { return Ok(()) };
@@ -128,7 +128,7 @@ impl FilePlan {
         let counts = Shape::new(counts.collect::<Vec<_>>());
         let count = counts.count().ok_or_else(|| Error::limit("too many chunks"))?;
         // Sizes and addresses of all chunks, and buffers: as read, padded or shuffled, compressed.
-        let index = count.saturating_mul(32);
+        let (limits, index) = (content.limits(), count.saturating_mul(32));
         limits.allow(index.saturating_add(3 * bytes), "the chunks of an array")?;
         let fit = (limits.memory - index) / (3 * bytes.max(1));
         let batch = fit.clamp(1, 2 * rayon::current_num_threads() as u64);

@@ -101,7 +101,6 @@ impl Builder<'_> {
         let ObjectKind::Dataset { dims, .. } = &self.plan.objects[object].kind else {
             return Ok(());
         };
-        let limits = self.content.limits();
         let range = |(start, len): (&u64, &u64)| Slice::range(*start, start + len);
         let ranges = |start: &[u64], lengths: &[u64]| -> Vec<Slice> {
             start.iter().zip(lengths).map(range).collect()
@@ -116,7 +115,7 @@ impl Builder<'_> {
                     let selection = Selection(ranges(start, lengths));
                     array.read_bytes(&selection, Axes::Order(Order::C))
                 };
-                self.plan.write_chunks(sink, addresses, object, limits, read)
+                self.plan.write_chunks(sink, addresses, object, self.content, read)
             }
             Elements::Array(id) => {
                 let rank = self.flat.tree().node(*id).array.as_ref();
@@ -129,7 +128,7 @@ impl Builder<'_> {
                     };
                     regions.read(&own(start), &own(lengths))
                 };
-                self.plan.write_chunks(sink, addresses, object, limits, read)
+                self.plan.write_chunks(sink, addresses, object, self.content, read)
             }
             Elements::Frames(id, _) => {
                 let read = |start: &[u64], lengths: &[u64]| {
@@ -146,7 +145,7 @@ impl Builder<'_> {
                     }
                     Ok(out)
                 };
-                self.plan.write_chunks(sink, addresses, object, limits, read)
+                self.plan.write_chunks(sink, addresses, object, self.content, read)
             }
         }
     }
