@@ -10,6 +10,7 @@ use spile_core::error::{Error, Result};
 use spile_core::format::{RegionFile, Regions, WriteOptions};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::{FolderSink, Sink};
+use spile_interchange::grid::{chunk_part, padded, unravel};
 
 use crate::decode::divided;
 use crate::from_tree::{Reader, Stored, Values, Writer};
@@ -118,11 +119,9 @@ impl ChunkFiles {
     /// A chunk as it is stored.
     fn chunk(&self, array: &Stored, reader: &Reader<'_>, index: &[u64]) -> Result<Vec<u8>> {
         let (start, lengths) = array.part(index, &array.grid.chunk);
-        let mut values = reader.read(&start, &lengths)?;
+        let values = reader.read(&start, &lengths)?;
         let chunk = array.grid.chunk.lengths();
-        if lengths != chunk {
-            values = padded(&values, &lengths, chunk, array.order, array.size);
-        }
+        let values = padded(values, &lengths, chunk, array.order, array.size);
         match self.writer.settings.encoder {
             Some(encoder) => encoder.encode(&values),
             None => Ok(values),
@@ -182,50 +181,6 @@ impl Regions for ChunkFiles {
 impl Stored {
     /// First index and lengths of the part of the array in a chunk or shard of this `shape`.
     fn part(&self, index: &[u64], shape: &Shape) -> (Vec<u64>, Vec<u64>) {
-        let start: Vec<u64> = index.iter().zip(shape.lengths()).map(|(k, n)| k * n).collect();
-        let ends = start.iter().zip(self.shape.lengths());
-        let lengths =
-            ends.zip(shape.lengths()).map(|((start, end), n)| (end - start).min(*n)).collect();
-        (start, lengths)
-    }
-}
-
-/// The index in a grid, in C order.
-fn unravel(mut number: u64, grid: &[u64]) -> Vec<u64> {
-    let mut index = vec![0; grid.len()];
-    for (k, length) in grid.iter().enumerate().rev() {
-        index[k] = number % length;
-        number /= length;
-    }
-    index
-}
-
-/// A complete chunk with the elements of a part at its beginning along all dimensions, and zeros.
-fn padded(part: &[u8], lengths: &[u64], chunk: &[u64], order: Order, size: usize) -> Vec<u8> {
-    let axes = order.slowest_first(chunk.len());
-    let lengths: Vec<u64> = axes.iter().map(|axis| lengths[*axis]).collect();
-    let chunk: Vec<u64> = axes.iter().map(|axis| chunk[*axis]).collect();
-    let mut padded = vec![0; chunk.iter().product::<u64>() as usize * size];
-    let Some((row, outer)) = lengths.split_last() else { return padded };
-    for (number, row) in part.chunks_exact((*row as usize * size).max(1)).enumerate() {
-        let index = unravel(number as u64, outer);
-        let first = index.iter().zip(&chunk).fold(0, |at, (k, n)| at * n + k);
-        let at = (first * chunk[chunk.len() - 1]) as usize * size;
-        padded[at..at + row.len()].copy_from_slice(row);
-    }
-    padded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_padded_along_all_dimensions() {
-        let part = [1, 2, 3, 4];
-        let c = padded(&part, &[2, 2], &[3, 4], Order::C, 1);
-        assert_eq!(c, [1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0]);
-        let f = padded(&part, &[2, 2], &[3, 4], Order::F, 1);
-        assert_eq!(f, [1, 2, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0]);
+        chunk_part(self.shape.lengths(), shape.lengths(), index)
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `flatten` | a dataset for a format with limited capabilities, with metadata that restores it |
 //! | `flat` | a dataset as plain arrays without frames |
+//! | `grid` | regular grids of chunks |
 //! | `dimensions` | dimensions that arrays share by name (NetCDF, Zarr, xarray) |
 //! | `variables` | names and CF attributes of the variables of one xarray dataset |
 //! | `table` | arrays with the same number of rows as the columns of a table |
@@ -17,6 +18,7 @@ pub mod cf;
 pub mod dimensions;
 pub mod flat;
 mod flatten;
+pub mod grid;
 pub mod losses;
 pub mod midpoints;
 pub mod table;

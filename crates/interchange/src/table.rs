@@ -34,6 +34,8 @@ use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId};
 use spile_core::wire::ByteOrder;
 
+use crate::grid::unravel;
+
 pub use axes::Axis;
 pub use stored::{StoredColumn, StoredTable, missing_element, missing_number};
 
@@ -245,7 +247,7 @@ impl<'a> Table<'a> {
                 field.optional = self.has_frames;
                 match &components {
                     Some(names) => field.name.clone_from(&names[element]),
-                    None => field.index = index_of(element as u64, tail),
+                    None => field.index = unravel(element as u64, tail),
                 }
                 fields.push(field);
             }
@@ -358,22 +360,6 @@ impl<'a> Table<'a> {
         let times = (self.row_count(piece) as usize * size).checked_div(once.len()).unwrap_or(0);
         Ok(if times == 1 { once } else { once.repeat(times) })
     }
-}
-
-/// The index of element `number`, in C order, of a row of shape `tail`.
-fn index_of(number: u64, tail: &[u64]) -> Vec<u64> {
-    let mut rest = number;
-    let mut index: Vec<u64> = tail
-        .iter()
-        .rev()
-        .map(|len| {
-            let digit = rest % len;
-            rest /= len;
-            digit
-        })
-        .collect();
-    index.reverse();
-    index
 }
 
 /// Reads rows of an array as physical values.

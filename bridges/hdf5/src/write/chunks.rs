@@ -9,6 +9,7 @@ use spile_core::error::{Error, Result};
 use spile_core::format::{Compression, Compressor};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
+use spile_interchange::grid::{chunk_part, padded, unravel};
 
 use super::datatype::Bytes;
 use super::{Addresses, FilePlan, NONE, ObjectKind};
@@ -138,7 +139,8 @@ impl FilePlan {
             let encode = |number: u64| {
                 let (start, lengths) = grid.region(number);
                 let part = read(&start, &lengths)?;
-                chunking.encode(pad(part, &lengths, &chunking.lengths, chunking.element))
+                let part = padded(part, &lengths, &chunking.lengths, Order::C, chunking.element);
+                chunking.encode(part)
             };
             let numbers = first..count.min(first + batch);
             let encoded: Vec<Vec<u8>> =
@@ -168,28 +170,18 @@ impl FilePlan {
 }
 
 impl Grid<'_> {
-    /// Index of the first element of a chunk.
-    fn start(&self, number: u64) -> Vec<u64> {
-        let strides = self.counts.strides(Order::C).into_iter().zip(self.counts.lengths());
-        let at = strides.map(|(stride, count)| number / stride.max(1) % count);
-        at.zip(&self.chunking.lengths).map(|(k, length)| k * length).collect()
-    }
-
     /// Index of the first element of a chunk, and the lengths of its part within the array.
     fn region(&self, number: u64) -> (Vec<u64>, Vec<u64>) {
-        let start = self.start(number);
-        let rest = start.iter().zip(self.dims).map(|(start, end)| end - start);
-        let lengths = rest.zip(&self.chunking.lengths).map(|(rest, length)| rest.min(*length));
-        let lengths = lengths.collect();
-        (start, lengths)
+        let index = unravel(number, self.counts.lengths());
+        chunk_part(self.dims, &self.chunking.lengths, &index)
     }
 
     /// The key of a chunk: stored size, filter mask, first index, 0. After the last chunk: the end of the last chunk.
     fn key(&self, number: Option<u64>) -> Bytes {
         let (size, mut start, last) = if let Some(number) = number {
-            (self.stored[number as usize], self.start(number), 0)
+            (self.stored[number as usize], self.region(number).0, 0)
         } else {
-            let start = self.start(self.stored.len() as u64 - 1);
+            let (start, _) = self.region(self.stored.len() as u64 - 1);
             let end = start.iter().zip(&self.chunking.lengths).map(|(at, n)| at + n);
             (0, end.collect(), self.chunking.element as u64)
         };
@@ -223,42 +215,5 @@ impl Grid<'_> {
             out.resize((k + 1) * size, 0);
         }
         (nodes, out)
-    }
-}
-
-/// A part of a chunk as a complete chunk: zeros after the part along all dimensions.
-fn pad(part: Vec<u8>, lengths: &[u64], chunk: &[u64], size: usize) -> Vec<u8> {
-    if lengths == chunk {
-        return part;
-    }
-    let mut out = vec![0; chunk.iter().product::<u64>() as usize * size];
-    let row = *lengths.last().unwrap_or(&1) as usize * size;
-    let strides = Shape::new(chunk).strides(Order::C);
-    let outer = &lengths[..lengths.len().saturating_sub(1)];
-    let mut index = vec![0_u64; outer.len()];
-    for bytes in part.chunks_exact(row.max(1)) {
-        let at = index.iter().zip(&strides).map(|(k, stride)| k * stride).sum::<u64>() as usize;
-        out[at * size..at * size + row].copy_from_slice(bytes);
-        for (k, length) in index.iter_mut().zip(outer).rev() {
-            *k += 1;
-            if *k < *length {
-                break;
-            }
-            *k = 0;
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_padded_along_all_dimensions() {
-        let padded = pad(vec![1, 2, 3, 4], &[2, 2], &[3, 4], 1);
-        assert_eq!(padded, [1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0]);
-        let padded = pad(vec![1, 2, 3, 4], &[2, 1, 1], &[2, 2, 1], 2);
-        assert_eq!(padded, [1, 2, 0, 0, 3, 4, 0, 0]);
     }
 }

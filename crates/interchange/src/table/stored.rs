@@ -137,7 +137,7 @@ impl Table<'_> {
                 Content::Array { array, element } => {
                     let column = &self.arrays[array];
                     let tail = if self.long { &[][..] } else { &column.tail };
-                    title(&column.node.path, &super::index_of(element as u64, tail))
+                    title(&column.node.path, &crate::grid::unravel(element as u64, tail))
                 }
             };
             if let Some(own) = &field.units {
@@ -514,7 +514,7 @@ fn group(columns: &[StoredColumn]) -> (String, Vec<u64>, usize) {
     let all: Vec<Vec<u64>> = others.take_while(|own| own.len() == index.len()).collect();
     let tail: Vec<u64> =
         all.last().map_or(&[][..], |last| last).iter().map(|n| n.saturating_add(1)).collect();
-    let in_order = |(k, own): (usize, &Vec<u64>)| super::index_of(k as u64, &tail) == *own;
+    let in_order = |(k, own): (usize, &Vec<u64>)| crate::grid::unravel(k as u64, &tail) == *own;
     let product = tail.iter().try_fold(1_u64, |n, len| n.checked_mul(*len));
     if product == Some(all.len() as u64) && all.iter().enumerate().all(in_order) {
         return (path.into(), tail, all.len());
