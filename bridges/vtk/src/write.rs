@@ -164,12 +164,7 @@ pub(crate) fn end_tag(item: &Item) -> &'static str {
 /// Writes the values of an array at byte `at`.
 fn write_values(snapshot: &Snapshot<'_>, item: &Item, sink: &Sink, at: u64) -> Result<()> {
     let arrays = match &item.values {
-        Values::Array(id) => {
-            let array = snapshot.open(*id)?;
-            // The components of a tuple are consecutive.
-            let order = if item.components > 1 { Order::C } else { array.order() };
-            return write_array(&array, order, sink, at);
-        }
+        Values::Array(id, order) => return write_array(&snapshot.open(*id)?, *order, sink, at),
         Values::Points(axes) => {
             let open = |(id, component): &(NodeId, _)| Ok((snapshot.open(*id)?, *component));
             axes.iter().map(open).collect::<Result<Vec<(Array, Option<u64>)>>>()?

@@ -8,7 +8,7 @@ use spile_codecs::crc32c;
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::format::{RegionFile, Regions, WriteOptions};
-use spile_core::shape::{Order, Shape};
+use spile_core::shape::Shape;
 use spile_core::sink::{FolderSink, Sink};
 use spile_interchange::grid::{chunk_part, padded, unravel};
 

@@ -263,7 +263,7 @@ fn no_command_is_outside_of_a_fenced_block() {
 fn the_tests_named_in_correctness_md_exist() {
     let mut code = String::new();
     let rust = ["crates/**/*.rs", "formats/**/*.rs", "bridges/**/*.rs", "bindings/**/*.rs"];
-    for pattern in rust.into_iter().chain(["tests/interop/*.py"]) {
+    for pattern in rust.into_iter().chain(["tests/interop/*.py", "bindings/python/tests/*.py"]) {
         for file in glob::glob(root().join(pattern).to_str().unwrap()).unwrap() {
             code += &fs::read_to_string(file.unwrap()).unwrap();
         }

@@ -136,7 +136,13 @@ fn trees_come_back_from_archives_and_tables() {
     assert_eq!(spile(temp.path(), &pick).status.code(), Some(0));
     let table = std::fs::read_to_string(temp.path().join("log.csv")).unwrap();
     assert!(table.starts_with("\"frame\",\"step\","), "{}", &table[..80]);
-    // Arrays of different lengths are no table.
-    let told = text(&spile(temp.path(), &["convert", &dump, "x.csv"]).stderr);
-    assert!(told.contains("csv-011") && told.contains("--select"), "{told}");
+    // A table has one set of axes; the arrays with other ones are reported, and can be selected.
+    let warnings = text(&spile(temp.path(), &["convert", &dump, "x.csv"]).stderr);
+    assert!(warnings.contains("64 arrays (its axes differ from those of the table)"), "{warnings}");
+    let strict = spile(temp.path(), &["convert", &dump, "y.csv", "--strict"]);
+    assert_eq!(strict.status.code(), Some(2));
+    assert!(!temp.path().join("y.csv").exists());
+    good(temp.path(), &["-q", "convert", &dump, "ex.csv", "--select", "Electric Field/Ex"]);
+    let table = std::fs::read_to_string(temp.path().join("ex.csv")).unwrap();
+    assert!(table.contains("Ex"), "{}", &table[..80]);
 }

@@ -125,5 +125,5 @@ pub fn is_folder(format: &dyn Format) -> bool {
 
 fn unrecognised(source: &Source) -> Error {
     let message = if source.is_empty() { "the file is empty" } else { "unrecognised file format" };
-    Error::not_this_format("core-unknown", message).at(0).in_source(source)
+    Error::not_this_format("core-unknown", message).in_source(source)
 }

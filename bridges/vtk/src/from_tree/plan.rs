@@ -105,15 +105,13 @@ pub(super) struct Found {
 
 /// Source of the values of an array.
 pub(crate) enum Values {
-    Array(NodeId),
+    /// The elements of an array in this order.
+    Array(NodeId, Order),
     /// Points of three components, from one array per axis or from one component of an array; missing axes are
     /// zero.
     Points(Vec<(NodeId, Option<u64>)>),
     /// Uniformly spaced numbers.
-    Uniform {
-        start: f64,
-        step: f64,
-    },
+    Uniform { start: f64, step: f64 },
     /// The elements of several arrays of the same shape and type in turn.
     Interleaved(Vec<NodeId>),
     /// Points `sum of (start + step * k) * vector` for all indices k of a grid, x fastest: length, start and step
@@ -353,22 +351,22 @@ impl<'a> Snapshot<'a> {
             return Ok(None);
         }
         let lengths = shape.lengths();
-        let components = match (components, lengths) {
-            (Some(components), _) => components,
-            (None, [_, n]) => *n,
-            _ => 1,
+        // The components of a tuple are consecutive.
+        let (components, order) = match (components, lengths) {
+            (Some(components), _) => (components, order),
+            (None, [_, n]) => (*n, Order::C),
+            _ => (1, order),
         };
         let all = shape.count().ok_or_else(|| unsupported("size of the array overflows"))?;
         let tuples = all.checked_div(components).unwrap_or(0);
         let name = node.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('/'));
-        let order = if components > 1 { Order::C } else { order };
         let mut attributes = shape_attribute(&shape, order);
         if self.with_paths || (name.is_none() && node.path != section) {
             let _ = write!(attributes, " Path=\"{}\"", escape(&node.path));
         }
         let units = self.units(id);
         let name = name.unwrap_or(&node.path).to_string();
-        let values = Values::Array(id);
+        let values = Values::Array(id, order);
         Ok(Some(Item { section, name, dtype, components, tuples, attributes, units, values }))
     }
 

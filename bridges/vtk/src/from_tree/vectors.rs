@@ -80,7 +80,7 @@ impl Snapshot<'_> {
         let shown = ["PointData", "CellData", "FieldData", "Points", "Coordinates"];
         for item in plan.items.iter().filter(|item| shown.contains(&item.section)) {
             let first = match &item.values {
-                Values::Array(id) => Some(*id),
+                Values::Array(id, _) => Some(*id),
                 Values::Interleaved(ids) => ids.first().copied(),
                 _ => None,
             };
