@@ -129,11 +129,18 @@ class Table:
     def find(self, quantity):
         columns, path = list(self.table.columns), quantity.path
         own = [c for c in sorted(columns) if re.fullmatch(re.escape(path) + r"(\[[\d,]+\])*( \(.*\))?", c)]
+        # Vectors of points have columns with the names of their components.
+        prefix = {"particles/position": "", "particles/velocity": "v"}.get(path)
+        if not own and prefix is not None:
+            own = [c for c in columns if re.fullmatch(prefix + r"[xyz]", c)]
         if not own:
             return None
         values = self.table[own].to_numpy()
         if values.dtype == object:
             values = self.table[own].map(lambda v: np.nan if v is None else v).to_numpy()
+        if "frame" in columns:
+            # Frames without the array have no values.
+            values = values[~pd.isna(values).all(axis=1)]
         coords = [(self.table[c].to_numpy(), self.units[c]) for c in columns if c not in own]
         return Seen(values, self.units[own[0]], coords)
 

@@ -81,9 +81,12 @@ pub(super) fn choose<'a>(
         .arrays()
         .flat_map(|(_, _, array)| array.coords.iter().filter_map(Coord::node))
         .collect();
-    let is_auxiliary = |column: &Column<'_>| {
-        coordinates.contains(&column.id) || column.array.semantics().role == Role::Mesh
+    // The positions of points are columns like their other quantities.
+    let is_mesh = |column: &Column<'_>| {
+        let semantics = column.array.semantics();
+        semantics.role == Role::Mesh && semantics.point_set.is_none()
     };
+    let is_auxiliary = |column: &Column<'_>| coordinates.contains(&column.id) || is_mesh(column);
     let (mut auxiliary, mut data): (Vec<_>, Vec<_>) =
         candidates.into_iter().partition(|column| is_auxiliary(column));
     if data.is_empty() {
@@ -93,8 +96,7 @@ pub(super) fn choose<'a>(
         std::mem::swap(&mut auxiliary, &mut data);
     }
     for column in auxiliary {
-        let mesh = column.array.semantics().role == Role::Mesh;
-        let reason = if mesh {
+        let reason = if is_mesh(&column) {
             "the mesh is no column of a table of its fields"
         } else {
             "it is the coordinate of other arrays"
