@@ -70,27 +70,27 @@ TARGETS = {
 # spile, which `crates/cli/tests/convert.rs` restores and compares; - cannot be converted.
 TABLE = """
                 npy     npz     csv     parquet h5      nc      zarr    mat     vtm     vti     vtr     vtu     vtp     pvd     xyz     sdf     gsd
-sdf dump        -       v       -       -       vu      vuc     vuc     vuc     vuc     puc     puc     pc      puc     vuc     -       vuc     d
-sdf field       v       v       vuc     -       vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
-sdf species     -       v       vuc     v       vu      vuc     vuc     vuc     vuc     -       -       vc      vuc     vuc     -       vuc     d
-sdf blocks      -       v       -       -       vu      vuc     vuc     vuc     puc     puc     puc     pc      puc     puc     -       vuc     d
-sdf run         -       v       -       -       vut     vut     vut     vu      -       -       -       -       -       vut     -       d       d
-gsd types       -       v       -       -       v       v       v       v       v       p       p       -       -       vt      -       d       v
-gsd frames      -       v       -       -       vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
-gsd hoomd       -       v       -       -       vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
-gsd changing N  -       v       -       -       vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
-iotk types      -       v       -       -       v       v       v       v       v       p       p       -       -       v       -       d       d
-iotk ranks      -       v       -       -       v       v       v       v       v       p       p       -       -       v       -       d       d
-iotk crystal    -       v       -       -       v       v       v       v       v       p       p       0       0       v       0       d       d
+sdf dump        -       v       puc     puc     vu      vuc     vuc     vuc     vuc     puc     puc     pc      puc     vuc     -       vuc     d
+sdf field       v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
+sdf species     -       v       vuc     vuc     vu      vuc     vuc     vuc     vuc     -       -       vc      vuc     vuc     -       vuc     d
+sdf blocks      -       v       puc     puc     vu      vuc     vuc     vuc     puc     puc     puc     pc      puc     puc     -       vuc     d
+sdf run         -       v       put     put     vut     vut     vut     vu      -       -       -       -       -       vut     -       d       d
+gsd types       -       v       p       p       v       v       v       v       v       p       p       -       -       vt      -       d       v
+gsd frames      -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
+gsd hoomd       -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
+gsd changing N  -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
+iotk types      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
+iotk ranks      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
+iotk crystal    -       v       p       p       v       v       v       v       v       p       p       0       0       v       0       d       d
 taf mapped      v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
 taf plain       v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
 taf volume      v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
-scda arrays     -       v       -       -       v       v       v       -       -       -       -       -       -       -       -       d       d
-scda encoded    -       v       -       -       p       p       p       -       -       -       -       -       -       -       -       d       d
+scda arrays     -       v       -       p       v       v       v       -       -       -       -       -       -       -       -       d       d
+scda encoded    -       v       -       p       p       p       p       -       -       -       -       -       -       -       -       d       d
 scda lengths    -       v       -       -       v       v       v       -       -       -       -       -       -       -       -       d       d
-trace           v       v       vuc     v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
-channels        -       v       vuc     v       vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       -       d
-segments        -       v       vuc     v       vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
+trace           v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
+channels        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       -       d
+segments        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
 """
 
 
@@ -150,7 +150,8 @@ def cell(quantities, reader, output, lost):
     """What is visible in an output, as letters of the table, and the problems."""
     view, problems = reader(output), []
     arrays = {row["path"] for row in lost if row["what"] == "array"}
-    # Some are visible in another form, such as columns; the reason tells which.
+    # Some are visible in another form, such as columns of coordinates; the reason tells which.
+    moved = {row["path"] for row in lost if row["reason"].startswith("it is ")}
     kinds = {(row["path"], row.get("name") or row["what"]) for row in lost if not row["reason"].startswith("it is ")}
     names = {row["path"]: row["reason"].split('"')[1] for row in lost if row["what"] == "name" and '"' in row["reason"]}
     shown = {"v": True, "u": False, "c": False}
@@ -162,7 +163,9 @@ def cell(quantities, reader, output, lost):
         expected = getattr(view, "expected", truth.Quantity.rows)(quantity)
         if path in arrays:
             shown["v"] = False
-            if seen is not None and not seen.by_values and quantity.rows().size and same_values(quantity.rows(), seen.values):
+            if path in moved or seen is None or seen.by_values or not quantity.rows().size:
+                continue
+            if same_values(quantity.rows(), seen.values):
                 problems.append(f"{path}: declared lost, but visible")
             continue
         if seen is None:

@@ -14,7 +14,7 @@ import h5py
 import mat73
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
+
 import pyvista
 import xarray as xr
 
@@ -114,7 +114,7 @@ class Xarray:
 
 
 class Table:
-    """pandas (CSV) and pyarrow (Parquet): columns `name (unit)`; columns of coordinates come first."""
+    """pandas: columns `name (unit)` of CSV, `attrs["units"]` of Parquet; columns of coordinates come first."""
 
     def __init__(self, path):
         if str(path).endswith("csv"):
@@ -122,9 +122,8 @@ class Table:
             named = {c: re.fullmatch(r"(.*) \((.*)\)", c) for c in self.table}
             self.units = {c: match[2] if match else "" for c, match in named.items()}
         else:
-            table = pyarrow.parquet.read_table(path)
-            self.table = table.to_pandas()
-            self.units = {f.name: (f.metadata or {}).get(b"units", b"").decode() for f in table.schema}
+            self.table = pd.read_parquet(path)
+            self.units = {c: self.table.attrs.get("units", {}).get(c, "") for c in self.table}
 
     def find(self, quantity):
         columns, path = list(self.table.columns), quantity.path
@@ -133,6 +132,9 @@ class Table:
         prefix = {"particles/position": "", "particles/velocity": "v"}.get(path)
         if not own and prefix is not None:
             own = [c for c in columns if re.fullmatch(prefix + r"[xyz]", c)]
+        if not own and path.startswith("Grid/Particles/"):
+            # The coordinate of the other columns.
+            own = [c for c in columns if c.split(" ")[0] == path.rsplit("/", 1)[1]]
         if not own:
             return None
         values = self.table[own].to_numpy()

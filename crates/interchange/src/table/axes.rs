@@ -32,7 +32,12 @@ impl Axis {
     /// The axis of dimension `dim` of an array.
     fn new(tree: &Tree, column: &Column<'_>, dim: usize, fits: &dyn Fn(DType) -> bool) -> Self {
         let array = column.array;
-        let (name, mut coord) = (array.dims[dim].clone(), array.coords[dim].clone());
+        let mut coord = array.coords[dim].clone();
+        let name = match coord.node() {
+            // The dimension of points has the name of the species.
+            Some(id) if array.semantics().point_set.is_some() => tree.node(id).name.clone(),
+            _ => array.dims[dim].clone(),
+        };
         let len = array.shape.lengths().get(dim).copied().unwrap_or(0);
         let units = match coord.node() {
             Some(id) => tree.node(id).attrs.get_str("units"),

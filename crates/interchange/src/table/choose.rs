@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use spile_core::Dataset;
 use spile_core::dataset::is_per_frame;
-use spile_core::dtype::DType;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Hint, Result};
 use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::semantics::Role;
@@ -129,6 +129,8 @@ fn largest<'a>(
                 continue;
             }
         };
+        // Bytes without a type, such as stored files, are columns if there is nothing else.
+        let values = if column.dtype.kind() == Kind::Opaque { 0 } else { values };
         let key = (is_per_frame(tree, column.array), axes_key(column.array));
         let same = numbers.entry(key).or_default();
         if !same.iter().any(|k| groups[*k].merge(&column, &rows, values)) {
