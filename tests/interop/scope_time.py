@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyvista as pv
 import xarray as xr
 from support import GOLDEN, spile
@@ -25,8 +26,11 @@ def csv(path):
 
 
 def parquet(path):
-    table = pd.read_parquet(path)
-    return [(table[name], table.attrs["units"].get(name)) for name in table.columns if name.endswith("time")]
+    """Units are in the metadata of fields, which pyarrow shows, and in `DataFrame.attrs`."""
+    table, schema = pd.read_parquet(path), pq.read_schema(path)
+    units = {field.name: field.metadata[b"units"].decode() for field in schema if b"units" in (field.metadata or {})}
+    assert table.attrs["units"] == units, (path, units)
+    return [(table[name], units.get(name)) for name in table.columns if name.endswith("time")]
 
 
 def arrow(path):
@@ -76,15 +80,14 @@ def mat(path):
 
 
 def vtk(path):
-    grid = pv.read(path)
-    grids = [block for block in grid if block is not None] if isinstance(grid, pv.MultiBlock) else [grid]
-    return [(np.unique(np.asarray(block.points)[:, 0]) if block.n_points else [], None) for block in grids]
+    """The points of each grid along x."""
+    blocks = pv.read(path).recursive_iterator(skip_none=True)
+    return [(np.unique(block.points[:, 0]), None) for block in blocks]
 
 
-# Targets that store units of coordinates.
-TARGETS = {"csv": csv, "parquet": parquet, "arrow": arrow, "nc": netcdf, "zarr": zarr, "h5": hdf5, "npz": npz,
-           "mat": mat}
-WITHOUT_UNITS = {"npz", "mat"}
+TARGETS = {"csv": csv, "parquet": parquet, "arrow": arrow, "nc": netcdf, "zarr": zarr, "h5": hdf5, "npz": npz, "mat": mat,
+           "vtm": vtk}
+WITHOUT_UNITS = {"npz", "mat", "vtm"}
 
 
 def has(found, base, step):

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use spile_codecs::Checksum;
 use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
@@ -15,7 +16,7 @@ use crate::encodings;
 use crate::rle;
 use crate::stored::{Stored, next_byte_array};
 use crate::thrift::{self, Struct};
-use crate::wire::{BIT_PACKED, DICTIONARY, OLD_DICTIONARY};
+use crate::wire::{BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PAGE_CHECKSUM};
 
 /// Page types.
 const DATA: i64 = 0;
@@ -75,6 +76,11 @@ impl Encoded {
             let end = at.checked_add(size).ok_or_else(cut)?;
             let body = chunk.get(at..end).ok_or_else(cut)?;
             at = end;
+            if let Some(sum) = header.int(PAGE_CHECKSUM)
+                && Checksum::Crc32.of(body) != sum as u32
+            {
+                return Err(invalid("page checksum mismatch"));
+            }
             match header.int(1) {
                 Some(DICTIONARY_PAGE) => {
                     let size = header.size(2).ok_or_else(cut)?;

@@ -13,8 +13,14 @@ pub(crate) const MAGIC: &[u8] = b"PAR1";
 /// Magic string of files whose metadata are encrypted.
 pub(crate) const ENCRYPTED: &[u8] = b"PARE";
 
+/// Key of the Arrow schema of the table, from which pyarrow restores the metadata of fields: a message, in base64.
+pub(crate) const ARROW_SCHEMA: &str = "ARROW:schema";
+
 /// Maximum length of a page header. Only statistics of long strings make it longer.
 const PAGE_HEADER: u64 = 64 << 10;
+
+/// Field of a page header: CRC-32 of the page as stored.
+pub(crate) const PAGE_CHECKSUM: i16 = 4;
 
 /// Physical types.
 pub(crate) const BOOLEAN: i32 = 0;
