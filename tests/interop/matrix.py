@@ -88,9 +88,9 @@ taf volume      v       v       v       v       vc      vc      vc      vc      
 scda arrays     -       v       -       -       v       v       v       -       -       -       -       -       -       -       -       d       d
 scda encoded    -       v       -       -       p       p       p       -       -       -       -       -       -       -       -       d       d
 scda lengths    -       v       -       -       v       v       v       -       -       -       -       -       -       -       -       d       d
-trace           v       v       vuc     v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
-channels        -       v       vuc     v       vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       -       d
-segments        -       v       vuc     v       vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
+trace           v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
+channels        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
+segments        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
 """
 
 
@@ -116,7 +116,7 @@ def same_values(expected, found):
     """Whether the values are equal, also without dimensions of length 1 and with columns for all but the first."""
     expected, found = np.asarray(expected), np.asarray(found)
     if found.dtype == object and found.size and isinstance(found.flat[0], bytes):
-        found = np.frombuffer(b"".join(found.flat), "u1").reshape(found.shape)
+        found = np.frombuffer(b"".join(found.flat), "u1").reshape(*found.shape, -1)
     if found.dtype.kind in "VS":
         # Bytes without a type.
         found = np.frombuffer(found.tobytes(), "u1").reshape(*found.shape, found.dtype.itemsize)

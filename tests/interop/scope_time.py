@@ -15,6 +15,10 @@ import xarray as xr
 from support import GOLDEN, spile
 
 
+# Files of instruments, which are not part of the project.
+REAL = GOLDEN.parent.parent.parent / "shared" / "real" / "scope"
+
+
 def is_time(name):
     return "time" in name.rsplit("/", 1)[-1]
 
@@ -100,22 +104,40 @@ def has(found, base, step):
     return False
 
 
+def recordings():
+    """Name, path and time bases (start, step, number of samples) of the golden files, and of real ones where they exist."""
+    manifest = json.loads((GOLDEN / "digitizer/manifest.json").read_text())
+    files = {path.name: path for folder in ("lecroy", "tektronix", "keysight", "dig") for path in (GOLDEN / folder).iterdir()}
+    for name, described in manifest.items():
+        if name in files and "records" in described:
+            records = described["records"]
+            yield name, files[name], [(float(r["x0"]), float(r["dx"]), r["n"]) for r in records], objects(files[name])
+    for path in REAL.glob("*"):
+        found = objects(path)
+        along = [o for o in found if "time" in o.get("dims", [])]
+        if along:
+            described = json.loads((REAL / "manifest.json").read_text()).get(path.name, {})
+            records = [(c["t0"], c["dt"], c["n"]) for c in described.get("channels", [])]
+            axes = [(o["coords"][o["dims"].index("time")], o["shape"][o["dims"].index("time")]) for o in along]
+            yield path.name, path, records or [(axis["start"], axis["step"], n) for axis, n in axes], found
+
+
+def objects(path):
+    """The arrays of a file; none if it cannot be opened."""
+    shown = spile("ls", path, "--json", codes=(0, 1, 2))
+    return [o for o in json.loads(shown)["objects"] if o["kind"] == "array"] if shown else []
+
+
 def main():
     warnings.simplefilter("ignore")
     os.chdir(tempfile.mkdtemp())
-    manifest = json.loads((GOLDEN / "digitizer/manifest.json").read_text())
-    files = {path.name: path for folder in ("lecroy", "tektronix", "keysight", "dig") for path in (GOLDEN / folder).iterdir()}
     problems, count = [], 0
-    for name, described in manifest.items():
-        if name not in files or "records" not in described:
-            continue
-        shown = json.loads(spile("ls", files[name], "--json"))["objects"]
-        lengths = {o["shape"][o["dims"].index("time")] for o in shown if o["kind"] == "array" and "time" in o["dims"]}
+    for name, path, records, shown in recordings():
+        lengths = {o["shape"][o["dims"].index("time")] for o in shown if "time" in o["dims"]}
         for target, read in TARGETS.items():
-            spile("convert", files[name], f"{name}.{target}")
+            spile("convert", path, f"{name}.{target}")
             found = read(f"{name}.{target}")
-            for record in described["records"]:
-                start, step, samples = float(record["x0"]), float(record["dx"]), record["n"]
+            for start, step, samples in records:
                 # Pairs of minimum and maximum have one time.
                 samples = samples if samples in lengths else samples // 2
                 if not has(found, start + np.arange(samples) * step, step):
@@ -126,7 +148,7 @@ def main():
                 problems.append((name, target, "units", units))
             count += 1
     assert not problems, "\n".join(map(str, problems))
-    assert count > 400, count
+    assert count > 450, count
 
 
 main()
