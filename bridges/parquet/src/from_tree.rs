@@ -56,9 +56,11 @@ impl FormatWriter for Parquet {
         })?;
         file.flush()?;
         let mut metadata = table.stored_metadata()?;
-        // Where pyarrow finds this schema, it takes the keys and values from there, too.
-        let schema = arrow::message(arrow::SCHEMA, arrow::schema(&table, &metadata), 0);
-        metadata.push((ARROW_SCHEMA.into(), base64_simd::STANDARD.encode_to_string(schema)));
+        if table.fields.iter().any(|field| field.units.is_some()) {
+            // Where pyarrow finds this schema, it takes the keys and values from there, too.
+            let schema = arrow::message(arrow::SCHEMA, arrow::schema(&table, &metadata), 0);
+            metadata.push((ARROW_SCHEMA.into(), base64_simd::STANDARD.encode_to_string(schema)));
+        }
         file.finish(&metadata)?;
         Ok(Vec::new())
     }
