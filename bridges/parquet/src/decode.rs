@@ -68,7 +68,7 @@ impl Encoded {
     ) -> Result<()> {
         let mut at = 0;
         while at < chunk.len() {
-            let mut reader = thrift::Reader::new(&chunk[at..], 0);
+            let mut reader = thrift::Reader::new(&chunk[at..], 0, &self.limits);
             let header = reader.read_struct()?;
             at += reader.position() as usize;
             let size =

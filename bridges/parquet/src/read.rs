@@ -306,7 +306,7 @@ impl Leaf {
         self.chunks.push(Extent { offset: first, len: size });
         let (mut at, mut seen) = (first, 0_u64);
         while seen < count {
-            let (header, len) = wire::read_page_header(source, at, stop)?;
+            let (header, len) = wire::read_page_header(source, at, stop, memory.limits())?;
             let invalid = |message: &str| Error::malformed("parquet-005", message).at(at);
             let body = header.size(3).ok_or_else(|| invalid("page without a size"))?;
             let data = header.inner(5).ok_or_else(|| {

@@ -101,10 +101,15 @@ pub(crate) fn page_header(count: u64, plain: u64, bytes: u64) -> Result<Vec<u8>>
 }
 
 /// Reads the page header at `offset`. Returns it and its length.
-pub(crate) fn read_page_header(source: &Source, offset: u64, end: u64) -> Result<(Struct, u64)> {
+pub(crate) fn read_page_header(
+    source: &Source,
+    offset: u64,
+    end: u64,
+    limits: &Limits,
+) -> Result<(Struct, u64)> {
     let len = end.saturating_sub(offset).min(PAGE_HEADER) as usize;
     let bytes = fetch(source, offset, len)?;
-    let mut reader = thrift::Reader::new(&bytes, offset);
+    let mut reader = thrift::Reader::new(&bytes, offset, limits);
     let header = reader.read_struct()?;
     Ok((header, reader.position()))
 }
@@ -132,8 +137,7 @@ pub(crate) fn read_footer(source: &Source, limits: &Limits) -> Result<(Struct, u
         let message = format!("metadata of {len} bytes exceed the file of {} bytes", source.len());
         Error::malformed("parquet-003", message).at(tail)
     })?;
-    // A field of one byte takes up to 40 bytes in memory.
-    limits.allow(len.saturating_mul(48), "the metadata")?;
+    limits.allow(len, "the metadata")?;
     let bytes = fetch(source, start, len as usize)?;
-    Ok((thrift::Reader::new(&bytes, start).read_struct()?, start))
+    Ok((thrift::Reader::new(&bytes, start, limits).read_struct()?, start))
 }
