@@ -8,7 +8,7 @@ use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
-use spile_core::limits::Limits;
+use spile_core::limits::{Budget, Limits};
 use spile_interchange::table::{missing_element, missing_number};
 
 use crate::compression::Compression;
@@ -68,7 +68,7 @@ impl Encoded {
     ) -> Result<()> {
         let mut at = 0;
         while at < chunk.len() {
-            let mut reader = thrift::Reader::new(&chunk[at..], 0, &self.limits);
+            let mut reader = thrift::Reader::new(&chunk[at..], 0, Budget::new(&self.limits));
             let header = reader.read_struct()?;
             at += reader.position() as usize;
             let size =

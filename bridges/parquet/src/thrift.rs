@@ -3,7 +3,7 @@
 //! Lengths are checked against the available bytes before memory is allocated.
 
 use spile_core::error::{Error, Result};
-use spile_core::limits::{Budget, Limits};
+use spile_core::limits::Budget;
 
 /// Maximum nesting depth.
 const MAX_DEPTH: u32 = 24;
@@ -96,8 +96,8 @@ pub(crate) struct Reader<'a> {
 const VALUE: u64 = 48;
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8], base: u64, limits: &Limits) -> Self {
-        Self { bytes, at: 0, base, memory: Budget::new(limits) }
+    pub(crate) fn new(bytes: &'a [u8], base: u64, memory: Budget) -> Self {
+        Self { bytes, at: 0, base, memory }
     }
 
     /// Number of bytes read.
@@ -296,9 +296,10 @@ fn signed(n: i64, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use spile_core::limits::Limits;
 
     fn reader(bytes: &[u8]) -> Reader<'_> {
-        Reader::new(bytes, 0, &Limits::default())
+        Reader::new(bytes, 0, Budget::new(&Limits::default()))
     }
 
     fn value() -> impl Strategy<Value = Value> {

@@ -48,7 +48,7 @@ impl File {
         // Parquet has no units of numbers and no durations.
         let schema = value_of(&footer, wire::ARROW_SCHEMA);
         let schema = schema.and_then(|text| base64_simd::STANDARD.decode_to_vec(text).ok());
-        let units = arrow::units(&schema.unwrap_or_default(), limits)?;
+        let units = arrow::read_units(&schema.unwrap_or_default(), limits)?;
         for leaf in &leaves {
             let (name, mut attrs) = (leaf.name.clone(), leaf.attrs.clone());
             if let Some(Some(units)) = units.get(&name).filter(|_| attrs.is_empty()) {

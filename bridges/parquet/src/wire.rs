@@ -2,7 +2,7 @@
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
+use spile_core::limits::{Budget, Limits};
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
@@ -109,7 +109,7 @@ pub(crate) fn read_page_header(
 ) -> Result<(Struct, u64)> {
     let len = end.saturating_sub(offset).min(PAGE_HEADER) as usize;
     let bytes = fetch(source, offset, len)?;
-    let mut reader = thrift::Reader::new(&bytes, offset, limits);
+    let mut reader = thrift::Reader::new(&bytes, offset, Budget::new(limits));
     let header = reader.read_struct()?;
     Ok((header, reader.position()))
 }
@@ -139,5 +139,5 @@ pub(crate) fn read_footer(source: &Source, limits: &Limits) -> Result<(Struct, u
     })?;
     limits.allow(len, "the metadata")?;
     let bytes = fetch(source, start, len as usize)?;
-    Ok((thrift::Reader::new(&bytes, start, limits).read_struct()?, start))
+    Ok((thrift::Reader::new(&bytes, start, Budget::new(limits)).read_struct()?, start))
 }

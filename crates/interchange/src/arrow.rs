@@ -91,7 +91,7 @@ pub fn value_of(table: flatbuffers::Table<'_>, number: usize, key: &str) -> Opti
 
 /// Units of the fields of a message with a schema, by name: those of durations, and `units` in the metadata of fields.
 /// `None` for a name of several fields. Fails with `Limit` if the names exceed the memory limit.
-pub fn units(message: &[u8], limits: &Limits) -> Result<HashMap<String, Option<String>>> {
+pub fn read_units(message: &[u8], limits: &Limits) -> Result<HashMap<String, Option<String>>> {
     let (mut units, mut memory) = (HashMap::new(), Budget::new(limits));
     let bytes = message.strip_prefix(&CONTINUATION).unwrap_or(message);
     let header = bytes.get(4..).and_then(flatbuffers::Table::root);
