@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 from support import GOLDEN, spile
-from support.parquet_corpus import columns, compare
+from support.tables import columns, compare
 
 
 def arrays(path):

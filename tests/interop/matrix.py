@@ -89,7 +89,7 @@ scda arrays     -       v       -       p       v       v       v       -       
 scda encoded    -       v       -       p       p       p       p       -       -       -       -       -       -       -       -       d       d
 scda lengths    -       v       -       -       v       v       v       -       -       -       -       -       -       -       -       d       d
 trace           v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
-channels        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       -       d
+channels        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
 segments        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
 """
 

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import xarray as xr
 from support import GOLDEN, spile
-from support.parquet_corpus import compare, write_all
 
 
 def main():
@@ -82,35 +80,6 @@ def main():
     spile("convert", trace, "trace.parquet", "--verify")
     time = pd.read_parquet("trace.parquet")["time"]
     assert len(time) > 1 and (np.diff(time) > 0).all(), time
-
-    foreign()
-
-
-def foreign():
-    """Every value of tables of other writers equals that of pyarrow's reader, or the column is reported."""
-    os.mkdir("corpus")
-    write_all("corpus")
-    for file in sorted(glob.glob("corpus/*.parquet")):
-        # Stored values: integers of 64 bits with missing values keep all digits.
-        spile("convert", file, f"{file}.npz", "--stored")
-        own, table = dict(np.load(f"{file}.npz")), pq.read_table(file)
-        # The metadata of the tree.
-        own = {name: values for name, values in own.items() if isinstance(values, np.ndarray)}
-        if file == "corpus/nested.parquet":
-            assert sorted(own) == ["n", "point/x", "point/y", "x"], list(own)
-            table = table.flatten().rename_columns(["x", "list", "map", "point/x", "point/y", "n"])
-            table = table.drop_columns(["list", "map"])
-        if file == "corpus/names.parquet":
-            assert sorted(values.item() for values in own.values()) == [1, 2, 3, 4, 5]
-            continue
-        for name in table.column_names:
-            compare(file, name, own[name], table[name])
-    # Times have units, and missing times are NaT for readers of NetCDF.
-    spile("convert", "corpus/defaults.parquet", "times.nc", "--select", "when_us_None*", "--select", "date*")
-    times, table = xr.open_dataset("times.nc"), pq.read_table("corpus/defaults.parquet").to_pandas()
-    for name in ["when_us_None", "when_us_None_null", "date", "date_null"]:
-        value = pd.to_datetime(table[name]).to_numpy("M8[us]")
-        assert np.array_equal(times[name].to_numpy().astype("M8[us]"), value, equal_nan=True), name
 
 
 main()

@@ -9,9 +9,14 @@ import h5py
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyvista as pv
 import xarray as xr
 from support import GOLDEN, spile
+
+
+# Files of instruments, which are not part of the project.
+REAL = GOLDEN.parent.parent.parent / "shared" / "real" / "scope"
 
 
 def is_time(name):
@@ -25,8 +30,11 @@ def csv(path):
 
 
 def parquet(path):
-    table = pd.read_parquet(path)
-    return [(table[name], table.attrs["units"].get(name)) for name in table.columns if name.endswith("time")]
+    """Units are in the metadata of fields, which pyarrow shows, and in `DataFrame.attrs`."""
+    table, schema = pd.read_parquet(path), pq.read_schema(path)
+    units = {field.name: field.metadata[b"units"].decode() for field in schema if b"units" in (field.metadata or {})}
+    assert table.attrs["units"] == units, (path, units)
+    return [(table[name], units.get(name)) for name in table.columns if name.endswith("time")]
 
 
 def arrow(path):
@@ -76,15 +84,14 @@ def mat(path):
 
 
 def vtk(path):
-    grid = pv.read(path)
-    grids = [block for block in grid if block is not None] if isinstance(grid, pv.MultiBlock) else [grid]
-    return [(np.unique(np.asarray(block.points)[:, 0]) if block.n_points else [], None) for block in grids]
+    """The points of each grid along x."""
+    blocks = pv.read(path).recursive_iterator(skip_none=True)
+    return [(np.unique(block.points[:, 0]), None) for block in blocks]
 
 
-# Targets that store units of coordinates.
-TARGETS = {"csv": csv, "parquet": parquet, "arrow": arrow, "nc": netcdf, "zarr": zarr, "h5": hdf5, "npz": npz,
-           "mat": mat}
-WITHOUT_UNITS = {"npz", "mat"}
+TARGETS = {"csv": csv, "parquet": parquet, "arrow": arrow, "nc": netcdf, "zarr": zarr, "h5": hdf5, "npz": npz, "mat": mat,
+           "vtm": vtk}
+WITHOUT_UNITS = {"npz", "mat", "vtm"}
 
 
 def has(found, base, step):
@@ -97,22 +104,40 @@ def has(found, base, step):
     return False
 
 
+def recordings():
+    """Name, path and time bases (start, step, number of samples) of the golden files, and of real ones where they exist."""
+    manifest = json.loads((GOLDEN / "digitizer/manifest.json").read_text())
+    files = {path.name: path for folder in ("lecroy", "tektronix", "keysight", "dig") for path in (GOLDEN / folder).iterdir()}
+    for name, described in manifest.items():
+        if name in files and "records" in described:
+            records = described["records"]
+            yield name, files[name], [(float(r["x0"]), float(r["dx"]), r["n"]) for r in records], objects(files[name])
+    for path in REAL.glob("*"):
+        found = objects(path)
+        along = [o for o in found if "time" in o.get("dims", [])]
+        if along:
+            described = json.loads((REAL / "manifest.json").read_text()).get(path.name, {})
+            records = [(c["t0"], c["dt"], c["n"]) for c in described.get("channels", [])]
+            axes = [(o["coords"][o["dims"].index("time")], o["shape"][o["dims"].index("time")]) for o in along]
+            yield path.name, path, records or [(axis["start"], axis["step"], n) for axis, n in axes], found
+
+
+def objects(path):
+    """The arrays of a file; none if it cannot be opened."""
+    shown = spile("ls", path, "--json", codes=(0, 1, 2))
+    return [o for o in json.loads(shown)["objects"] if o["kind"] == "array"] if shown else []
+
+
 def main():
     warnings.simplefilter("ignore")
     os.chdir(tempfile.mkdtemp())
-    manifest = json.loads((GOLDEN / "digitizer/manifest.json").read_text())
-    files = {path.name: path for folder in ("lecroy", "tektronix", "keysight", "dig") for path in (GOLDEN / folder).iterdir()}
     problems, count = [], 0
-    for name, described in manifest.items():
-        if name not in files or "records" not in described:
-            continue
-        shown = json.loads(spile("ls", files[name], "--json"))["objects"]
-        lengths = {o["shape"][o["dims"].index("time")] for o in shown if o["kind"] == "array" and "time" in o["dims"]}
+    for name, path, records, shown in recordings():
+        lengths = {o["shape"][o["dims"].index("time")] for o in shown if "time" in o["dims"]}
         for target, read in TARGETS.items():
-            spile("convert", files[name], f"{name}.{target}")
+            spile("convert", path, f"{name}.{target}")
             found = read(f"{name}.{target}")
-            for record in described["records"]:
-                start, step, samples = float(record["x0"]), float(record["dx"]), record["n"]
+            for start, step, samples in records:
                 # Pairs of minimum and maximum have one time.
                 samples = samples if samples in lengths else samples // 2
                 if not has(found, start + np.arange(samples) * step, step):
@@ -123,7 +148,7 @@ def main():
                 problems.append((name, target, "units", units))
             count += 1
     assert not problems, "\n".join(map(str, problems))
-    assert count > 400, count
+    assert count > 450, count
 
 
 main()

@@ -11,9 +11,9 @@ use spile_core::layout::Codec;
 use spile_core::limits::Limits;
 use spile_interchange::table::{missing_element, missing_number};
 
-use crate::flatbuffers::Table;
 use crate::types::{Conversion, Storage};
 use crate::wire;
+use spile_interchange::flatbuffers::Table;
 
 /// Where a column is in the lists of a record batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `flatbuffers` | encoding of the metadata, with bounds checks |
 //! | `wire` | structures of the file: footer, schema, record batches |
 //! | `types` | types of columns |
 //! | `read` | columns: positions of buffers, lengths of strings, dictionaries |
@@ -22,7 +21,6 @@
 #![forbid(unsafe_code)]
 
 mod decode;
-mod flatbuffers;
 mod from_tree;
 mod read;
 mod to_tree;

@@ -13,10 +13,10 @@ use spile_core::wire::fetch;
 use spile_interchange::table::{StoredColumn, missing_number};
 
 use crate::decode::{Column, Dictionary, Place, record};
-use crate::flatbuffers::Table;
 use crate::types::{Conversion, Storage, Type, buffer_count, column_type};
 use crate::wire::{self, Block, DICTIONARY_BATCH, RECORD_BATCH};
-use crate::write::LENGTH;
+use spile_interchange::arrow::{self, LENGTH};
+use spile_interchange::flatbuffers::Table;
 
 /// Levels of nested types.
 const DEPTH: u32 = 60;
@@ -256,7 +256,7 @@ impl Context<'_> {
             array.semantics_mut().missing.values.push(number);
         }
         let mut attrs = own.attrs;
-        if let Some(units) = wire::value_of(field.table, 6, "units") {
+        if let Some(units) = arrow::value_of(field.table, 6, "units") {
             attrs.push(("units", units));
         }
         Ok(StoredColumn { name: field.path.clone(), array, attrs })
@@ -302,7 +302,7 @@ impl Context<'_> {
                 Ok(())
             })?;
         }
-        let known = wire::value_of(field.table, 6, LENGTH).and_then(|text| text.parse().ok());
+        let known = arrow::value_of(field.table, 6, LENGTH).and_then(|text| text.parse().ok());
         let known = known.filter(|known: &usize| *known <= 1 << 20).unwrap_or(1);
         let size = u32::try_from(most.max(known)).unwrap_or(u32::MAX);
         if own.binary && least == most && most > 0 {

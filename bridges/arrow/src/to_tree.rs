@@ -9,9 +9,10 @@ use spile_core::source::Source;
 use spile_core::tree::Attrs;
 use spile_interchange::table::StoredTable;
 
-use crate::flatbuffers::Table;
 use crate::read::{Batches, Context, read_columns};
 use crate::wire::{self, Block};
+use spile_interchange::arrow;
+use spile_interchange::flatbuffers::Table;
 
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let limits = &options.limits;
@@ -25,7 +26,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut memory = Budget::new(limits);
     let dictionaries = Batches::read(&source, footer.structs(2), start, &mut memory)?;
     let batches = Batches::read(&source, footer.structs(3), start, &mut memory)?;
-    let value_of = |key: &str| wire::value_of(schema, 2, key);
+    let value_of = |key: &str| arrow::value_of(schema, 2, key);
     let mut table = StoredTable::new(batches.rows, limits, value_of)?;
     let mut report = Report::default();
     let context = Context {

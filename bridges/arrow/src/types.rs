@@ -4,7 +4,8 @@ use spile_core::dtype::{DType, Kind};
 use spile_core::layout::Linear;
 use spile_core::wire::ByteOrder;
 
-use crate::flatbuffers::Table;
+use spile_interchange::arrow::TIME_UNITS;
+use spile_interchange::flatbuffers::Table;
 
 /// Buffers of a type after the validity bitmap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,6 @@ pub(crate) struct Type {
     pub(crate) binary: bool,
 }
 
-const UNITS: [&str; 4] = ["seconds", "milliseconds", "microseconds", "nanoseconds"];
-
 /// The type of a field, without regard to a dictionary. The error is the name of a type that is not supported.
 pub(crate) fn column_type(field: Table<'_>) -> Result<Type, String> {
     let code = field.u8(2).unwrap_or(0);
@@ -56,7 +55,7 @@ pub(crate) fn column_type(field: Table<'_>) -> Result<Type, String> {
     let fixed = |dtype: DType| Type::new(dtype, Storage::Fixed(dtype.size()));
     let unit = |default: i16| {
         let unit = usize::try_from(own.i16(0).unwrap_or(default)).ok();
-        unit.and_then(|unit| UNITS.get(unit)).copied().ok_or_else(|| type_name(code))
+        unit.and_then(|unit| TIME_UNITS.get(unit)).copied().ok_or_else(|| type_name(code))
     };
     Ok(match code {
         1 => Type::new(DType::F64, Storage::Null),

@@ -5,15 +5,13 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
-use crate::flatbuffers::Table;
+use spile_interchange::arrow::CONTINUATION;
+use spile_interchange::flatbuffers::Table;
 
 pub(crate) const MAGIC: &[u8] = b"ARROW1";
 
 /// Magic string of Feather version 1.
 pub(crate) const FEATHER_1: &[u8] = b"FEA1";
-
-/// Marks the beginning of a message.
-pub(crate) const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// Header types of messages.
 pub(crate) const DICTIONARY_BATCH: u8 = 2;
@@ -84,9 +82,4 @@ pub(crate) fn batch(message: &[u8], kind: u8) -> Option<(Table<'_>, usize)> {
     let root = Table::root(rest.get(..len)?)?;
     (*mark == CONTINUATION && root.u8(1) == Some(kind)).then_some(())?;
     Some((root.table(2)?, 8 + len))
-}
-
-/// Keys and values of a table.
-pub(crate) fn value_of(table: Table<'_>, field: usize, key: &str) -> Option<String> {
-    table.tables(field).into_iter().find(|pair| pair.text(0).as_deref() == Some(key))?.text(1)
 }

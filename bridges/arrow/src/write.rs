@@ -6,18 +6,11 @@ use spile_codecs::Encoder;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::sink::Sink;
-use spile_interchange::table::{Field, Piece, Table};
+use spile_interchange::arrow::{self, CONTINUATION, Fields, SCHEMA, VERSION};
+use spile_interchange::flatbuffers::{self, Item};
+use spile_interchange::table::{Piece, Table};
 
-use crate::flatbuffers::{self, Item};
-use crate::wire::{CONTINUATION, MAGIC, RECORD_BATCH};
-
-/// Key of the length of strings, which Arrow does not have.
-pub(crate) const LENGTH: &str = "spile.length";
-
-/// Version 5 of the metadata.
-const VERSION: i16 = 4;
-
-type Fields = Vec<(usize, Item)>;
+use crate::wire::{MAGIC, RECORD_BATCH};
 
 /// Numbers of rows that have a value, or have none.
 type Runs = Vec<(u64, bool)>;
@@ -48,30 +41,20 @@ impl<'a> File<'a> {
         file.sink.write_all(MAGIC)?;
         file.sink.write_all(&[0; 2])?;
         let schema = file.schema();
-        file.message(1, schema, &[])?;
+        file.message(SCHEMA, schema, &[])?;
         Ok(file)
     }
 
     fn schema(&self) -> Fields {
-        let fields = self.table.fields.iter().zip(self.table.titles());
-        let fields = fields.map(|(field, title)| schema_field(field, title)).collect();
-        let pairs = self.metadata.iter().map(|(key, value)| pair(key, value)).collect();
-        vec![(0, Item::I16(0)), (1, Item::Tables(fields)), (2, Item::Tables(pairs))]
+        arrow::schema(self.table, &self.metadata)
     }
 
     /// Writes a message, and returns the length of its metadata.
     fn message(&mut self, kind: u8, header: Fields, body: &[u8]) -> Result<u64> {
-        let bytes = flatbuffers::write(vec![
-            (0, Item::I16(VERSION)),
-            (1, Item::U8(kind)),
-            (2, Item::Table(header)),
-            (3, Item::I64(body.len() as i64)),
-        ]);
-        self.sink.write_all(&CONTINUATION)?;
-        self.sink.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        let bytes = arrow::message(kind, header, body.len() as u64);
         self.sink.write_all(&bytes)?;
         self.sink.write_all(body)?;
-        Ok(8 + bytes.len() as u64)
+        Ok(bytes.len() as u64)
     }
 
     /// Number of rows that are not yet written.
@@ -157,38 +140,6 @@ impl<'a> File<'a> {
         self.sink.write_all(&(footer.len() as u32).to_le_bytes())?;
         Ok(self.sink.write_all(MAGIC)?)
     }
-}
-
-fn pair(key: &str, value: &str) -> Fields {
-    vec![(0, Item::Text(key.into())), (1, Item::Text(value.into()))]
-}
-
-fn schema_field(field: &Field, title: String) -> Fields {
-    let size = field.dtype.size() as i32;
-    let (code, own) = match field.dtype.kind() {
-        Kind::Int => (2, vec![(0, Item::I32(8 * size)), (1, Item::U8(1))]),
-        Kind::UInt => (2, vec![(0, Item::I32(8 * size)), (1, Item::U8(0))]),
-        Kind::Float => (3, vec![(0, Item::I16(size.ilog2() as i16 - 1))]),
-        Kind::Bool => (6, Vec::new()),
-        Kind::Opaque => (15, vec![(0, Item::I32(size))]),
-        _ => (5, Vec::new()),
-    };
-    let mut pairs = Vec::new();
-    if let Some(units) = &field.units {
-        pairs.push(pair("units", units));
-    }
-    if field.dtype.kind() == Kind::Text {
-        pairs.push(pair(LENGTH, &size.to_string()));
-    }
-    vec![
-        (0, Item::Text(title)),
-        (1, Item::U8(u8::from(field.optional))),
-        (2, Item::U8(code)),
-        (3, Item::Table(own)),
-        // Readers require the list of children.
-        (5, Item::Tables(Vec::new())),
-        (6, Item::Tables(pairs)),
-    ]
 }
 
 /// One bit per row.

@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 
+use spile_codecs::Checksum;
 use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
-use spile_core::limits::Limits;
+use spile_core::limits::{Budget, Limits};
 use spile_interchange::table::{missing_element, missing_number};
 
 use crate::compression::Compression;
@@ -15,7 +16,7 @@ use crate::encodings;
 use crate::rle;
 use crate::stored::{Stored, next_byte_array};
 use crate::thrift::{self, Struct};
-use crate::wire::{BIT_PACKED, DICTIONARY, OLD_DICTIONARY};
+use crate::wire::{BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PAGE_CHECKSUM};
 
 /// Page types.
 const DATA: i64 = 0;
@@ -67,7 +68,7 @@ impl Encoded {
     ) -> Result<()> {
         let mut at = 0;
         while at < chunk.len() {
-            let mut reader = thrift::Reader::new(&chunk[at..], 0);
+            let mut reader = thrift::Reader::new(&chunk[at..], 0, Budget::new(&self.limits));
             let header = reader.read_struct()?;
             at += reader.position() as usize;
             let size =
@@ -75,6 +76,11 @@ impl Encoded {
             let end = at.checked_add(size).ok_or_else(cut)?;
             let body = chunk.get(at..end).ok_or_else(cut)?;
             at = end;
+            if let Some(sum) = header.int(PAGE_CHECKSUM)
+                && Checksum::Crc32.of(body) != sum as u32
+            {
+                return Err(invalid("page checksum mismatch"));
+            }
             match header.int(1) {
                 Some(DICTIONARY_PAGE) => {
                     let size = header.size(2).ok_or_else(cut)?;

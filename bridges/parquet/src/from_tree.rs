@@ -7,10 +7,11 @@ use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{FormatWriter, Loss, WriteOptions};
 use spile_core::sink::Sink;
-use spile_interchange::Table;
+use spile_interchange::{Table, arrow};
 
 use crate::Parquet;
 use crate::stored::Stored;
+use crate::wire::ARROW_SCHEMA;
 use crate::write::File;
 use spile_codecs::Encoder;
 
@@ -54,7 +55,13 @@ impl FormatWriter for Parquet {
             file.add(&piece)
         })?;
         file.flush()?;
-        file.finish(&table.stored_metadata()?)?;
+        let mut metadata = table.stored_metadata()?;
+        if table.fields.iter().any(|field| field.units.is_some()) {
+            // Where pyarrow finds this schema, it takes the keys and values from there, too.
+            let schema = arrow::message(arrow::SCHEMA, arrow::schema(&table, &metadata), 0);
+            metadata.push((ARROW_SCHEMA.into(), base64_simd::STANDARD.encode_to_string(schema)));
+        }
+        file.finish(&metadata)?;
         Ok(Vec::new())
     }
 }

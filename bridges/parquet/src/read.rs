@@ -16,7 +16,7 @@ use crate::schema;
 use crate::stored::Stored;
 use crate::thrift::{self, Struct};
 use crate::types::{Type, column_type};
-use crate::wire::{self, PLAIN, RLE};
+use crate::wire::{self, PAGE_CHECKSUM, PLAIN, RLE};
 
 /// Codes of the encodings that are read.
 const ENCODINGS: [i64; 9] = [0, 2, 3, 4, 5, 6, 7, 8, 9];
@@ -306,7 +306,7 @@ impl Leaf {
         self.chunks.push(Extent { offset: first, len: size });
         let (mut at, mut seen) = (first, 0_u64);
         while seen < count {
-            let (header, len) = wire::read_page_header(source, at, stop)?;
+            let (header, len) = wire::read_page_header(source, at, stop, memory.limits())?;
             let invalid = |message: &str| Error::malformed("parquet-005", message).at(at);
             let body = header.size(3).ok_or_else(|| invalid("page without a size"))?;
             let data = header.inner(5).ok_or_else(|| {
@@ -317,7 +317,11 @@ impl Leaf {
             let values = data.size(1).filter(|n| *n > 0 && *n <= count - seen);
             let values =
                 values.ok_or_else(|| invalid("number of values of a page exceeds its chunk"))?;
-            if data.int(2) != Some(PLAIN) || (self.levels > 0 && data.int(3) != Some(RLE)) {
+            // Decoding verifies checksums.
+            if data.int(2) != Some(PLAIN)
+                || (self.levels > 0 && data.int(3) != Some(RLE))
+                || header.get(PAGE_CHECKSUM).is_some()
+            {
                 return Err(Error::unsupported("parquet-006", "not a plain page").at(at));
             }
             let (mut offset, mut defined) = (at + len, values);

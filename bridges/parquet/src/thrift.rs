@@ -3,6 +3,7 @@
 //! Lengths are checked against the available bytes before memory is allocated.
 
 use spile_core::error::{Error, Result};
+use spile_core::limits::Budget;
 
 /// Maximum nesting depth.
 const MAX_DEPTH: u32 = 24;
@@ -87,11 +88,16 @@ pub(crate) struct Reader<'a> {
     at: usize,
     /// File offset of the first byte.
     base: u64,
+    /// Charged for values and bytes.
+    memory: Budget,
 }
 
+/// Memory charged for a value.
+const VALUE: u64 = 48;
+
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8], base: u64) -> Self {
-        Self { bytes, at: 0, base }
+    pub(crate) fn new(bytes: &'a [u8], base: u64, memory: Budget) -> Self {
+        Self { bytes, at: 0, base, memory }
     }
 
     /// Number of bytes read.
@@ -150,6 +156,7 @@ impl<'a> Reader<'a> {
                     id.checked_add(i16::from(step)).ok_or_else(|| self.bad("invalid field id"))?
                 }
             };
+            self.memory.charge(VALUE, "the metadata")?;
             let value = match head & 15 {
                 1 => Value::Bool(true),
                 2 => Value::Bool(false),
@@ -186,6 +193,7 @@ impl<'a> Reader<'a> {
                 let bytes =
                     rest.get(..len).ok_or_else(|| self.bad("string exceeds the metadata"))?;
                 self.at += len;
+                self.memory.charge(len as u64, "the metadata")?;
                 Value::Bytes(bytes.to_vec())
             }
             9 | 10 => {
@@ -200,6 +208,7 @@ impl<'a> Reader<'a> {
                 }
                 let mut list = Vec::new();
                 for _ in 0..len {
+                    self.memory.charge(VALUE, "the metadata")?;
                     list.push(self.value(head & 15, depth + 1)?);
                 }
                 Value::List(list)
@@ -287,6 +296,11 @@ fn signed(n: i64, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use spile_core::limits::Limits;
+
+    fn reader(bytes: &[u8]) -> Reader<'_> {
+        Reader::new(bytes, 0, Budget::new(&Limits::default()))
+    }
 
     fn value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
@@ -313,24 +327,22 @@ mod tests {
             let all = Struct::default().with(1, Value::Bool(yes)).with(30, value);
             let mut bytes = Vec::new();
             write(&all, &mut bytes);
-            let mut reader = Reader::new(&bytes, 0);
+            let mut reader = reader(&bytes);
             prop_assert_eq!(reader.read_struct().unwrap(), all);
             prop_assert_eq!(reader.position(), bytes.len() as u64);
         }
 
         #[test]
         fn random_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Reader::new(&bytes, 0).read_struct();
+            let _ = reader(&bytes).read_struct();
         }
     }
 
     #[test]
     fn depth_and_lengths_are_limited() {
-        assert!(Reader::new(&vec![0x19; 100_000], 0).read_struct().is_err());
-        assert!(Reader::new(&vec![0x1c; 100_000], 0).read_struct().is_err());
-        assert!(Reader::new(&[0x18, 0xff, 0xff, 0xff, 0xff, 0x0f, 1], 0).read_struct().is_err());
-        assert!(
-            Reader::new(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x0f, 1], 0).read_struct().is_err()
-        );
+        assert!(reader(&vec![0x19; 100_000]).read_struct().is_err());
+        assert!(reader(&vec![0x1c; 100_000]).read_struct().is_err());
+        assert!(reader(&[0x18, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]).read_struct().is_err());
+        assert!(reader(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]).read_struct().is_err());
     }
 }

@@ -13,6 +13,7 @@ use spile_core::report::{Finding, Report};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, Tree};
+use spile_interchange::arrow;
 use spile_interchange::table::{StoredColumn, StoredTable, missing_number};
 
 use crate::read::{Footer, Leaf, missing, read_columns, value_of};
@@ -44,8 +45,15 @@ impl File {
         let mut table = StoredTable::new(rows, limits, |key| value_of(&footer, key))?;
         let columns = Footer { content: &footer, start, rows, framed: table.has_frames() };
         let leaves = read_columns(source, &columns, limits, &mut report)?;
+        // Parquet has no units of numbers and no durations.
+        let schema = value_of(&footer, wire::ARROW_SCHEMA);
+        let schema = schema.and_then(|text| base64_simd::STANDARD.decode_to_vec(text).ok());
+        let units = arrow::read_units(&schema.unwrap_or_default(), limits)?;
         for leaf in &leaves {
-            let (name, attrs) = (leaf.name.clone(), leaf.attrs.clone());
+            let (name, mut attrs) = (leaf.name.clone(), leaf.attrs.clone());
+            if let Some(Some(units)) = units.get(&name).filter(|_| attrs.is_empty()) {
+                attrs.push(("units", units.clone()));
+            }
             table.columns.push(StoredColumn { name, array: describe(leaf, rows)?, attrs });
         }
         let (tree, metadata) = table.into_tree(source, limits)?;

@@ -2,7 +2,7 @@
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
+use spile_core::limits::{Budget, Limits};
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
@@ -13,8 +13,14 @@ pub(crate) const MAGIC: &[u8] = b"PAR1";
 /// Magic string of files whose metadata are encrypted.
 pub(crate) const ENCRYPTED: &[u8] = b"PARE";
 
+/// Key of the Arrow schema of the table, from which pyarrow restores the metadata of fields: a message, in base64.
+pub(crate) const ARROW_SCHEMA: &str = "ARROW:schema";
+
 /// Maximum length of a page header. Only statistics of long strings make it longer.
 const PAGE_HEADER: u64 = 64 << 10;
+
+/// Field of a page header: CRC-32 of the page as stored.
+pub(crate) const PAGE_CHECKSUM: i16 = 4;
 
 /// Physical types.
 pub(crate) const BOOLEAN: i32 = 0;
@@ -95,10 +101,15 @@ pub(crate) fn page_header(count: u64, plain: u64, bytes: u64) -> Result<Vec<u8>>
 }
 
 /// Reads the page header at `offset`. Returns it and its length.
-pub(crate) fn read_page_header(source: &Source, offset: u64, end: u64) -> Result<(Struct, u64)> {
+pub(crate) fn read_page_header(
+    source: &Source,
+    offset: u64,
+    end: u64,
+    limits: &Limits,
+) -> Result<(Struct, u64)> {
     let len = end.saturating_sub(offset).min(PAGE_HEADER) as usize;
     let bytes = fetch(source, offset, len)?;
-    let mut reader = thrift::Reader::new(&bytes, offset);
+    let mut reader = thrift::Reader::new(&bytes, offset, Budget::new(limits));
     let header = reader.read_struct()?;
     Ok((header, reader.position()))
 }
@@ -126,8 +137,7 @@ pub(crate) fn read_footer(source: &Source, limits: &Limits) -> Result<(Struct, u
         let message = format!("metadata of {len} bytes exceed the file of {} bytes", source.len());
         Error::malformed("parquet-003", message).at(tail)
     })?;
-    // A field of one byte takes up to 40 bytes in memory.
-    limits.allow(len.saturating_mul(48), "the metadata")?;
+    limits.allow(len, "the metadata")?;
     let bytes = fetch(source, start, len as usize)?;
-    Ok((thrift::Reader::new(&bytes, start).read_struct()?, start))
+    Ok((thrift::Reader::new(&bytes, start, Budget::new(limits)).read_struct()?, start))
 }

@@ -24,6 +24,15 @@ impl Checksum {
         }
     }
 
+    /// The checksum of these bytes.
+    pub fn of(self, bytes: &[u8]) -> u32 {
+        match self {
+            Self::Crc32 => libdeflater::crc32(bytes),
+            Self::Crc32c => crc32c(bytes),
+            Self::Adler32 => libdeflater::adler32(bytes),
+        }
+    }
+
     /// The bytes after (with `first`) or before a valid checksum, which is little-endian.
     pub(crate) fn verify(self, stored: &[u8], first: bool) -> Result<&[u8]> {
         let (bytes, sum) = if first {
@@ -32,12 +41,7 @@ impl Checksum {
             stored.split_last_chunk::<4>()
         }
         .ok_or_else(too_short)?;
-        let computed = match self {
-            Self::Crc32 => libdeflater::crc32(bytes),
-            Self::Crc32c => crc32c(bytes),
-            Self::Adler32 => libdeflater::adler32(bytes),
-        };
-        let valid = computed == u32::from_le_bytes(*sum);
+        let valid = self.of(bytes) == u32::from_le_bytes(*sum);
         valid.then_some(bytes).ok_or_else(|| invalid("chunk checksum mismatch"))
     }
 }

@@ -1,20 +1,26 @@
 //! A dataset flattened for a format with limited capabilities, with metadata that restores it.
 //!
-//! Nothing is copied: the same bytes get a shape or type that the format has.
+//! Nothing is copied: the same bytes get a shape or type that the format has, and those of chunks are collected on
+//! reading.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use spile_core::computed::{Computed, Function};
 use spile_core::format::Capabilities;
 use spile_core::metadata::{self, Cast, Frames};
 use spile_core::{
-    ArrayDesc, ByteOrder, DType, Dataset, Error, FrameAxis, FrameCell, Layout, Limits, NodeId,
-    Order, ROOT, Report, Result, Shape, Tree,
+    Array, ArrayDesc, Axes, ByteOrder, DType, Dataset, Error, FrameAxis, FrameCell, Layout, Limits,
+    NodeId, Order, ROOT, Report, Result, Selection, Shape, Slice, Tree,
 };
 
 use crate::flat::Flat;
 
 /// The array of frame times, for formats whose frames have only steps.
 const TIMES: &str = "spile.time";
+
+/// Approximate number of elements that are collected at once.
+const PIECE: u64 = 1 << 18;
 
 /// The same bytes under a type and shape that the format has.
 struct Recast {
@@ -144,26 +150,79 @@ fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
             order = cell?.layout.order();
         }
         let (dtype, holds) = (array.dtype, *holds);
-        Some(Layout::changed_frames(table, move |cell| {
+        Layout::changed_frames(table, move |cell| {
             let lengths = memory(&cell.shape, cell.layout.order());
             let (_, shape) = stored_as(dtype, lengths, &holds);
-            let layout = cell.layout.in_order(holds.order);
-            Ok(layout.map(|layout| FrameCell { shape, layout }))
-        }))
+            let layout = reinterpret(&ArrayDesc::new(dtype, cell.shape, cell.layout), &holds)?;
+            Ok(Some(FrameCell { shape, layout }))
+        })
     } else {
-        array.layout.in_order(holds.order)
+        reinterpret(array, holds)?
     };
-    // A fill element cannot be reinterpreted as bytes.
-    let layout =
-        layout.filter(|layout| !matches!(layout, Layout::Fill(_)) || (holds.dtype)(array.dtype));
     let (dtype, shape) = stored_as(array.dtype, memory(&array.shape, order), holds);
     let big_endian = big_endian_bytes(array.dtype, &array.layout, holds);
     let cast = Cast { big_endian, ..Cast::new(&array.shape, order) };
-    let layout = layout.ok_or_else(|| {
-        let message = format!("cannot store {} with layout {:?}", array.dtype, array.layout);
-        Error::unsupported("core-metadata", message)
-    })?;
     Ok(Recast { dtype, shape, layout, cast: Some(cast) })
+}
+
+/// Layout of the elements of `array`, in its order, for another type or shape. Elements that are not stored one after
+/// the other are collected when they are read. Fails for elements of different lengths and references.
+fn reinterpret(array: &ArrayDesc, holds: &Capabilities) -> Result<Layout> {
+    let bytes = !(holds.dtype)(array.dtype);
+    // A fill element has the size of the type.
+    let in_place = array.layout.in_order(holds.order);
+    if let Some(layout) = in_place.filter(|layout| !bytes || !matches!(layout, Layout::Fill(_))) {
+        return Ok(layout);
+    }
+    if matches!(array.layout, Layout::Ragged { .. } | Layout::PerFrame(_) | Layout::Same(_)) {
+        let message = format!("cannot store {} with layout {:?}", array.dtype, array.layout);
+        return Err(Error::unsupported("core-metadata", message));
+    }
+    // Bytes keep the byte order of the file, which the cast describes.
+    let dtype = if bytes { array.dtype.with_order(ByteOrder::Little) } else { array.dtype };
+    let input = ArrayDesc::new(dtype, array.shape.clone(), array.layout.clone());
+    let size = if bytes { dtype.size() as u64 } else { 1 };
+    let lengths = memory(&array.shape, array.order());
+    let slab = lengths.iter().skip(1).fold(size, |n, len| n.saturating_mul(*len)).max(1);
+    let count = (PIECE / slab).max(1);
+    let function = Arc::new(Elements { order: array.order(), slab, count });
+    let piece = slab.saturating_mul(count);
+    let computed = Computed { inputs: vec![input], function, piece, order: holds.order };
+    Ok(Layout::Computed(Arc::new(computed)))
+}
+
+/// The elements of an array one after the other.
+struct Elements {
+    order: Order,
+    /// Elements of the result per index of the slowest dimension.
+    slab: u64,
+    /// Indices of the slowest dimension that are read at once.
+    count: u64,
+}
+
+impl Function for Elements {
+    fn name(&self) -> &'static str {
+        "elements"
+    }
+
+    fn memory(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let input = &inputs[0];
+        let mut slices = vec![Slice::ALL; input.shape().rank()];
+        let slowest = match self.order {
+            Order::C => slices.first_mut(),
+            Order::F => slices.last_mut(),
+        };
+        if let Some(slice) = slowest {
+            let lengths = memory(input.shape(), self.order);
+            let from = first / self.slab;
+            *slice = Slice::range(from, from.saturating_add(self.count).min(lengths[0]));
+        }
+        input.select(&Selection(slices), Axes::Order(self.order))?.read_into(out)
+    }
 }
 
 /// Whether at most one length is not 1: formats differ in the number of dimensions of such arrays.

@@ -9,14 +9,18 @@
 //! | `dimensions` | dimensions that arrays share by name (NetCDF, Zarr, xarray) |
 //! | `variables` | names and CF attributes of the variables of one xarray dataset |
 //! | `table` | arrays with the same number of rows as the columns of a table |
+//! | `arrow` | the Arrow schema of a table, in Arrow and Parquet files |
+//! | `flatbuffers` | encoding of Arrow metadata, with bounds checks |
 //! | `losses` | loss accounting from metadata |
 //! | `midpoints` | cell centres from the nodes of an axis |
 //! | `cf` | scaling and missing values in attributes of the CF conventions |
 #![forbid(unsafe_code)]
 
+pub mod arrow;
 pub mod cf;
 pub mod dimensions;
 pub mod flat;
+pub mod flatbuffers;
 mod flatten;
 pub mod grid;
 pub mod losses;

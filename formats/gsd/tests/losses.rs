@@ -299,6 +299,12 @@ fn flattened_datasets_are_restored_completely() {
         cube.map = Some(Linear::new(1.0, 0.5));
         tree.add_array(group, "cube", cube.with_semantics(Semantics::role(Role::Field))).unwrap();
         tree.add_array(group, "static", array("complex64".parse().unwrap(), &[4])).unwrap();
+        // Elements that are not stored one after the other.
+        let layout = Layout::Rows { extents: Extents::one(0, 37), stride: 5, order: Order::F };
+        let scattered = FrameCell { shape: Shape::new([2, 2, 2]), layout };
+        let scattered = Layout::PerFrame(Arc::new(Cells(vec![None, Some(scattered)])));
+        let scattered = ArrayDesc::new(DType::I16, Shape::new([2, 2, 2]), scattered);
+        tree.add_array(group, "scattered", scattered).unwrap();
         axis(tree, &[(Some(5), Some(0.5)), (Some(7), Some(0.75))]);
     });
     let capabilities = Gsd.capabilities().unwrap();

@@ -1,15 +1,20 @@
 //! Datasets of other formats written as SDF.
 
-use spile_core::dtype::DType;
+use std::sync::Arc;
+
+use spile_core::chunks::{Chunk, ChunkTable, Chunks};
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{ErrorKind, Result};
-use spile_core::format::FormatWriter as _;
-use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::format::{FormatWriter as _, OpenOptions, write_file};
+use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::{Overwrite, Sink};
+use spile_core::testkit::assert_same_content;
 use spile_core::tree::Tree;
-use spile_core::{Dataset, Limits, Source};
+use spile_core::wire::ByteOrder;
+use spile_core::{Dataset, Limits, ROOT, Source};
 use spile_sdf::{BlockType, Sdf};
 
 #[path = "support/opened.rs"]
@@ -124,4 +129,50 @@ fn arrays_that_sdf_cannot_express_are_refused() {
     let desc = other.add("a", DType::F64, &[1], Order::C, vec![0; 8]);
     desc.map = Some(Linear::new(1.0, 1.0));
     refused(&other);
+}
+
+/// Chunks of four elements of two bytes, one after the other.
+struct Pairs;
+
+impl ChunkTable for Pairs {
+    fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
+        Ok(Some(Chunk { extents: Extents::one(8 * number, 8), codec: None }))
+    }
+}
+
+#[test]
+fn scattered_elements_are_stored_as_bytes_and_restored() {
+    let mut other = Other::new();
+    let mut add = |name: &str, dtype: DType, shape: &[u64], layout: Layout| {
+        let desc = ArrayDesc::new(dtype, Shape::new(shape), layout);
+        other.tree.add_array(ROOT, name, desc).unwrap();
+    };
+    let big = DType::new(Kind::Int, 2, ByteOrder::Big).unwrap();
+    for (name, dtype) in [("little", DType::I16), ("big", big)] {
+        let chunks = Chunks {
+            shape: Shape::new([3, 5]),
+            chunk: Shape::new([2, 2]),
+            axes: vec![0, 1],
+            table: Arc::new(Pairs),
+            fill: [0; 2].into(),
+        };
+        add(name, dtype, &[3, 5], Layout::Chunked { chunks: Arc::new(chunks), first: 0 });
+        for order in [Order::C, Order::F] {
+            let extents = Extents::one(0, 5 * 5 + 2);
+            let layout = Layout::Rows { extents, stride: 5, order };
+            add(&format!("{name}{order:?}"), dtype, &[2, 3], layout);
+        }
+    }
+    // More dimensions than SDF has.
+    let (extents, order) = (Extents::one(0, 31 * 3 + 1), Order::F);
+    let deep = Layout::Rows { extents, stride: 3, order };
+    add("deep", DType::opaque(1), &[2, 2, 2, 2, 2], deep);
+    add("fill", DType::I16, &[3], Layout::Fill([7, 1].into()));
+    let content = Dataset::new(Source::memory((0..200).collect::<Vec<u8>>()), other.tree);
+    let flat = spile_interchange::flatten(&content, &Sdf.capabilities().unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sdf");
+    write_file(&Sdf, &flat, &path, Overwrite::Never).unwrap();
+    let source = Source::open(&path).unwrap();
+    assert_same_content(&content, &Dataset::open(&Sdf, source, &OpenOptions::default()).unwrap());
 }

@@ -3,7 +3,7 @@
 
 /// A table in a buffer.
 #[derive(Clone, Copy)]
-pub(crate) struct Table<'a> {
+pub struct Table<'a> {
     bytes: &'a [u8],
     at: usize,
 }
@@ -19,7 +19,7 @@ fn follow(bytes: &[u8], at: usize) -> Option<usize> {
 
 impl<'a> Table<'a> {
     /// The root table of a buffer.
-    pub(crate) fn root(bytes: &'a [u8]) -> Option<Self> {
+    pub fn root(bytes: &'a [u8]) -> Option<Self> {
         Some(Self { bytes, at: follow(bytes, 0)? })
     }
 
@@ -36,23 +36,28 @@ impl<'a> Table<'a> {
         (offset != 0).then(|| self.at.saturating_add(offset.into()))
     }
 
-    pub(crate) fn u8(self, number: usize) -> Option<u8> {
+    /// A field of type u8; `None` if it has its default value.
+    pub fn u8(self, number: usize) -> Option<u8> {
         self.bytes.get(self.field(number)?).copied()
     }
 
-    pub(crate) fn i16(self, number: usize) -> Option<i16> {
+    /// A field of type i16; `None` if it has its default value.
+    pub fn i16(self, number: usize) -> Option<i16> {
         Some(i16::from_le_bytes(fixed(self.bytes, self.field(number)?)?))
     }
 
-    pub(crate) fn i32(self, number: usize) -> Option<i32> {
+    /// A field of type i32; `None` if it has its default value.
+    pub fn i32(self, number: usize) -> Option<i32> {
         Some(i32::from_le_bytes(fixed(self.bytes, self.field(number)?)?))
     }
 
-    pub(crate) fn i64(self, number: usize) -> Option<i64> {
+    /// A field of type i64; `None` if it has its default value.
+    pub fn i64(self, number: usize) -> Option<i64> {
         Some(i64::from_le_bytes(fixed(self.bytes, self.field(number)?)?))
     }
 
-    pub(crate) fn table(self, number: usize) -> Option<Self> {
+    /// A field that is a table; `None` without it.
+    pub fn table(self, number: usize) -> Option<Self> {
         Some(Self { bytes: self.bytes, at: follow(self.bytes, self.field(number)?)? })
     }
 
@@ -64,13 +69,14 @@ impl<'a> Table<'a> {
         (end <= self.bytes.len()).then_some((count, at + 4))
     }
 
-    pub(crate) fn text(self, number: usize) -> Option<String> {
+    /// A field that is a string; `None` without it.
+    pub fn text(self, number: usize) -> Option<String> {
         let (len, at) = self.vector(number, 1)?;
         Some(String::from_utf8_lossy(&self.bytes[at..at + len]).into_owned())
     }
 
     /// The tables of a vector; empty without it.
-    pub(crate) fn tables(self, number: usize) -> Vec<Self> {
+    pub fn tables(self, number: usize) -> Vec<Self> {
         let (count, at) = self.vector(number, 4).unwrap_or_default();
         let table =
             |k: usize| Some(Self { bytes: self.bytes, at: follow(self.bytes, at + 4 * k)? });
@@ -78,20 +84,27 @@ impl<'a> Table<'a> {
     }
 
     /// The structures of a vector; empty without it.
-    pub(crate) fn structs<const N: usize>(self, number: usize) -> &'a [[u8; N]] {
+    pub fn structs<const N: usize>(self, number: usize) -> &'a [[u8; N]] {
         let (count, at) = self.vector(number, N).unwrap_or_default();
         self.bytes[at..at + count * N].as_chunks().0
     }
 }
 
 /// A field to be written.
-pub(crate) enum Item {
+pub enum Item {
+    /// An unsigned integer of 8 bits.
     U8(u8),
+    /// An integer of 16 bits.
     I16(i16),
+    /// An integer of 32 bits.
     I32(i32),
+    /// An integer of 64 bits.
     I64(i64),
+    /// A string.
     Text(String),
+    /// A table: its fields by number.
     Table(Vec<(usize, Item)>),
+    /// A vector of tables.
     Tables(Vec<Vec<(usize, Item)>>),
     /// Structures of this many bytes with 64-bit members.
     Structs(Vec<u8>, usize),
@@ -110,7 +123,7 @@ impl Item {
 }
 
 /// Encodes a root table; its length is a multiple of 8.
-pub(crate) fn write(root: Vec<(usize, Item)>) -> Vec<u8> {
+pub fn write(root: Vec<(usize, Item)>) -> Vec<u8> {
     let mut out = vec![0; 4];
     let at = write_table(root, &mut out);
     out[..4].copy_from_slice(&(at as u32).to_le_bytes());

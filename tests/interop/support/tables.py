@@ -1,4 +1,4 @@
-"""Tables with every type and option of the Parquet writers of pyarrow, pandas and polars."""
+"""Columns of all flat types of Arrow, and their comparison with arrays of spile."""
 
 import decimal
 import itertools
@@ -6,10 +6,8 @@ import math
 import uuid
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute
 
 ROWS = 300
 
@@ -47,70 +45,13 @@ def columns():
     return {**plain, **null, "nothing": pa.nulls(ROWS)}
 
 
-def write_all(folder):
-    """Writes the tables to `folder`."""
-    table = pa.table(columns())
-    numbers = ["i4", "i8", "f4", "f8", "i4_null", "f8_null"]
-    options = {
-        "defaults": {},
-        "second": {"data_page_version": "2.0"},
-        "plain": {"use_dictionary": False, "compression": "none"},
-        "groups": {"row_group_size": 37, "data_page_size": 64},
-        "no_statistics": {"write_statistics": False},
-        "version1": {"version": "1.0"},
-        "dictionary_full": {"dictionary_pagesize_limit": 40},
-        "checksums": {"write_page_checksum": True, "write_page_index": True},
-        "no_schema": {"store_schema": False},
-        "int96": {"use_deprecated_int96_timestamps": True},
-        "decimal_integers": {"store_decimal_as_integer": True},
-        "compliant": {"use_compliant_nested_type": True, "compression": {"i4": "none", "f8": "gzip"}},
-    }
-    for name in ["snappy", "gzip", "zstd", "lz4", "brotli"]:
-        options[name] = {"compression": name}
-    for name, how in options.items():
-        pq.write_table(table, f"{folder}/{name}.parquet", **how)
-    words = ["word", "word_null", "binary", "bytes", "bytes_null"]
-    encodings = {
-        "DELTA_BINARY_PACKED": ["i1", "u2", "i4", "i8", "u8", "i4_null", "i8_null", "date", "when_us_None_null"],
-        "BYTE_STREAM_SPLIT": [*numbers, "f2", "f2_null", "bytes", "decimal_30"],
-        "DELTA_LENGTH_BYTE_ARRAY": ["word", "word_null", "binary"],
-        "DELTA_BYTE_ARRAY": words,
-        "PLAIN": [*numbers, *words, "ok", "ok_null"],
-        "RLE": ["ok", "ok_null"],
-    }
-    for (name, own), version in itertools.product(encodings.items(), ["1.0", "2.0"]):
-        own = {column: name for column in own}
-        pq.write_table(table.select(list(own)), f"{folder}/{name}{version}.parquet", use_dictionary=False,
-                       column_encoding=own, data_page_version=version, compression="zstd")
-    pq.write_table(table.slice(0, 0), f"{folder}/no_rows.parquet")
-    with pq.ParquetWriter(f"{folder}/no_groups.parquet", table.schema):
-        pass
-    pq.write_table(pa.table({}), f"{folder}/no_columns.parquet")
-    frame = pl.from_arrow(table.drop_columns(["nothing", "f2", "f2_null"]))
-    for name in ["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"]:
-        frame.write_parquet(f"{folder}/polars_{name}.parquet", compression=name, row_group_size=90)
-    frame.to_pandas().to_parquet(f"{folder}/pandas.parquet")
-    own = pd.DataFrame({"x": [1.5, None, 3.0], "n": [1, 2, 3]}, index=pd.date_range("2020-01-01", periods=3))
-    own.to_parquet(f"{folder}/pandas_index.parquet")
-    own.to_parquet(f"{folder}/fastparquet.parquet", engine="fastparquet")
-    nested = pa.table({
-        "x": [1.5, 2.5, None],
-        "list": [[1, 2], [], None],
-        "map": pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
-        "point": pa.array([{"x": 1.0, "y": 2}, None, {"x": None, "y": 3}],
-                          pa.struct([("x", pa.float64()), ("y", pa.int64())])),
-        "n": pa.array([1, 2, 3], pa.int32()),
-    })
-    pq.write_table(nested, f"{folder}/nested.parquet")
-    names = pa.table([[1], [2], [3], [4], [5]], names=["", "/", "a/b", "x y [m]", "v[0]"])
-    pq.write_table(names, f"{folder}/names.parquet")
-
-
 def expected(column):
     """The numbers of a column of pyarrow as spile returns them, with None for missing values."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
+    if isinstance(kind, pa.BaseExtensionType):
+        column, kind = column.cast(kind.storage_type), kind.storage_type
     if pa.types.is_temporal(kind):
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
         return column.cast(width).to_pylist()
