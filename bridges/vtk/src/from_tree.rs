@@ -26,7 +26,7 @@ use spile_interchange::{Kept, Losses};
 use crate::wire::type_name;
 use crate::{Vtk, collection, multiblock};
 pub(crate) use blocks::blocks;
-pub(crate) use plan::{Item, Kind, Plan, Snapshot, Target, Values, unsupported};
+pub(crate) use plan::{Item, Kind, Plan, Snapshot, Target, Values, tuple_order, unsupported};
 
 /// Static arrays of at most this size are compared between the files of a series.
 const SHARED_BYTES: u64 = 1 << 20;

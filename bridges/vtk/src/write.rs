@@ -12,7 +12,7 @@ use spile_core::sink::Sink;
 use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
 
-use crate::from_tree::{Item, Kind, Plan, Snapshot, Values};
+use crate::from_tree::{Item, Kind, Plan, Snapshot, Values, tuple_order};
 use crate::wire::type_name;
 use crate::xml::escape;
 
@@ -174,8 +174,7 @@ pub(crate) fn write_values(
     let arrays = match &item.values {
         Values::Array(id) => {
             let array = snapshot.open(*id)?;
-            // The components of a tuple are consecutive.
-            let order = if item.components > 1 { Order::C } else { array.order() };
+            let order = tuple_order(item.components, array.dims(), array.order());
             return write_array(&array, order, sink, at);
         }
         Values::Points(axes) => {

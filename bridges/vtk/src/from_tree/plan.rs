@@ -238,6 +238,12 @@ impl Plan {
 /// Arrays on no mesh are field data up to this size in bytes.
 const FIELD_BYTES: u64 = 64 << 10;
 
+/// The element order in which the components of a tuple are consecutive.
+pub(crate) fn tuple_order(components: u64, dims: &[String], order: Order) -> Order {
+    let is_first = dims.first().is_some_and(|name| name == "component");
+    if components > 1 && !(order == Order::F && is_first) { Order::C } else { order }
+}
+
 /// The attribute with the element order and the lengths of an array.
 pub(super) fn shape_attribute(shape: &Shape, order: Order) -> (&'static str, String) {
     let mut text = String::from(if order == Order::C { "C" } else { "F" });
@@ -363,7 +369,8 @@ impl<'a> Snapshot<'a> {
         let all = shape.count().ok_or_else(|| unsupported("size of the array overflows"))?;
         let tuples = all.checked_div(components).unwrap_or(0);
         let name = node.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('/'));
-        let order = if components > 1 { Order::C } else { order };
+        let dims = node.array.as_ref().map_or(&[][..], |desc| &desc.dims);
+        let order = tuple_order(components, dims, order);
         let mut attributes = vec![shape_attribute(&shape, order)];
         if self.with_paths || (name.is_none() && node.path != section) {
             attributes.push(("Path", node.path.clone()));

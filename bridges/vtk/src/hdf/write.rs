@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use spile_core::Dataset;
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
+use spile_core::error::Result;
 use spile_core::format::{Format, OpenOptions, WriteOptions, Writer};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::shape::{Order, Shape};
@@ -60,7 +60,7 @@ pub(super) fn write(hdf5: &dyn Format, content: &Dataset, sink: &mut Sink) -> Re
         }
         let desc = written.tree().at(path).and_then(|id| written.tree().array(id));
         let Some(Layout::Plain { extents, .. }) = desc.map(|desc| &desc.layout) else {
-            return Err(Error::malformed("vtk-031", "dataset is not contiguous").in_object(path));
+            return Err(unsupported("the dataset is not contiguous").in_object(path));
         };
         let at = extents.parts().first().map_or(0, |part| part.offset);
         write_values(&snapshot, item, sink, at + before * item.dtype.size() as u64)?;
@@ -205,15 +205,17 @@ impl<'a> File<'a> {
                     group = of_surface.map(|(name, _)| format!("/{name}")).unwrap_or_default();
                     name = match name.as_str() {
                         "connectivity" => "Connectivity".into(),
-                        "types" => "Types".into(),
+                        "types" if item.dtype == DType::U8 => "Types".into(),
                         "offsets" => {
                             // The first offset, 0, is not in XML files.
                             (lengths[0], before) = (lengths[0].saturating_add(1), 1);
                             "Offsets".into()
                         }
                         _ => {
-                            let message = "polyhedra are not written to VTKHDF files";
-                            return Err(unsupported(message).hint("write .vtu"));
+                            let name = &item.name;
+                            let message =
+                                format!("VTKHDF has no cells with {name} of {}", item.dtype);
+                            return Err(unsupported(message).hint("write .vtu or .vtm"));
                         }
                     };
                 }
