@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
+import h5py
 import meshio
 import numpy as np
 import pyvista
@@ -131,6 +132,56 @@ def blocks(folder):
     return len(found.keys())
 
 
+def vtkhdf(folder):
+    """VTKHDF: all meshes and species in one file; a uniform mesh is an image."""
+    dump, out = GOLDEN / "sdf" / "epoch3d_0001.sdf", folder / "all.vtkhdf"
+    spile("-q", "convert", dump, out, "--verify")
+    found = pyvista.read(out)
+    assert found.keys() == ["Grid", "electron"], found.keys()
+    grid, electron = found["Grid"], found["electron"]
+    assert isinstance(grid, pyvista.ImageData) and isinstance(electron, pyvista.PolyData)
+    for axis, mine in zip("XYZ", (grid.origin[k] + grid.spacing[k] * np.arange(n) for k, n in enumerate(grid.dimensions))):
+        theirs = values(dump, f"Grid/Grid/{axis}")
+        assert np.allclose(theirs, mine, rtol=0, atol=1e-6 * np.ptp(theirs)), axis
+        assert np.array_equal(found.field_data[f"Grid_Grid_{axis}"], theirs)
+    assert grid.cell_data["E"].shape == (grid.n_cells, 3) and "Electric Field_Ex" not in grid.cell_data
+    for k, axis in enumerate("xyz"):
+        assert np.array_equal(grid.cell_data["E"][:, k], values(dump, f"Electric Field/E{axis}")), axis
+        assert np.array_equal(electron.points[:, k], values(dump, f"Grid/Particles/electron/{axis.upper()}"))
+    assert np.array_equal(electron.point_data["Particles_Py_electron"], values(dump, "Particles/Py/electron"))
+    assert electron.n_verts == electron.n_points
+    with h5py.File(out) as file:
+        assert file["VTKHDF/Grid/CellData/E"].attrs["units"] == "V/m"
+        assert file["VTKHDF/Grid/CellData/E"].shape == (*reversed([n - 1 for n in grid.dimensions]), 3)
+    # Planes and lines, one mesh without blocks, other kinds of grids and cells.
+    dump, out = GOLDEN / "sdf" / "epoch2d_4ranks_id4_0001.sdf", folder / "plane.vtkhdf"
+    spile("-q", "convert", dump, out, "--select", "Electric Field/*", "--select", "Grid/Grid*")
+    plane = pyvista.read(out)
+    assert isinstance(plane, pyvista.ImageData) and plane.dimensions[2] == 1
+    assert len(plane.cell_data) > 0
+    for name in plane.cell_data.keys():
+        assert np.array_equal(plane.cell_data[name], values(dump, name.replace("_", "/", 1))), name
+    count = 2
+    for name, kind in [("lines_raw.vtr", pyvista.RectilinearGrid), ("curved.vts", pyvista.StructuredGrid),
+                       ("image_raw.vti", pyvista.ImageData)]:
+        source, out = GOLDEN / "vtk" / name, folder / f"{name}.vtkhdf"
+        spile("-q", "convert", source, out, "--verify")
+        mine, theirs = pyvista.read(out), pyvista.read(source)
+        assert isinstance(mine, kind) and np.array_equal(mine.points, theirs.points), name
+        for section in "point_data", "cell_data":
+            # Names in HDF5 have no slashes.
+            pairs = {key.replace("/", "_"): key for key in getattr(theirs, section).keys()}
+            assert set(getattr(mine, section).keys()) == set(pairs), (name, getattr(mine, section).keys())
+            for key, old in pairs.items():
+                assert np.array_equal(getattr(mine, section)[key], getattr(theirs, section)[old]), (name, key)
+        count += 1
+    # Time steps are not written.
+    done = subprocess.run([SPILE, "convert", str(GOLDEN / "gsd" / "py-5.0.1" / "hoomd_varying_N.gsd"),
+                           str(folder / "steps.vtkhdf")], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and ".pvd" in done.stderr and not (folder / "steps.vtkhdf").exists(), done
+    return count
+
+
 def crystal(folder):
     """The density of a skewed crystal cell is at its true positions, and so are the atoms."""
     save, out = GOLDEN / "iotk" / "qe54_si" / "si.save", folder / "si.vts"
@@ -249,6 +300,7 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp())
     counts = [fields(folder), particles(folder), image(folder), series(folder)]
     print(f"{counts[0]} fields, {counts[1]} arrays of particles, {counts[2]} of images, {counts[3]} frames agree")
+    print(f"{vtkhdf(folder)} VTKHDF files")
     counts = [blocks(folder), crystal(folder), moving_window(folder), foreign(folder), replaced(folder)]
     print(f"{counts[0]} blocks, {counts[1]} points of a crystal, {counts[2]} frames of a window, {counts[3]} foreign files")
 

@@ -26,7 +26,9 @@ use spile_core::wire::ByteOrder;
 use spile_interchange::{Dimensions, Flat, Variables, cf, flat_losses, root_attributes};
 
 use crate::to_tree::scales::{DESCRIPTION, is_reserved};
-use crate::write::{Data, DatasetType, FilePlan, HeapObject, MAX_ATTRIBUTES, ObjectKind, datatype};
+use crate::write::{
+    Data, DatasetType, FilePlan, HeapObject, LinkTarget, MAX_ATTRIBUTES, ObjectKind, datatype,
+};
 pub(crate) use attribute::Flavor;
 use attribute::attach_value;
 use chunks::ChunkOptions;
@@ -102,9 +104,12 @@ impl FormatWriter for Flavor {
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
         let supported = [Compressor::Gzip, Compressor::Zstd];
-        let options = ChunkOptions::new(options, self.name(), &supported)?;
+        let chunks = ChunkOptions::new(options, self.name(), &supported)?;
         let mut writer = Writer::planned(content, *self)?;
-        writer.set_chunks(options)?;
+        if let Some(links) = &options.guest_links {
+            writer.make_guest(links);
+        }
+        writer.set_chunks(chunks)?;
         writer.write(sink)?;
         Ok(Vec::new())
     }
@@ -380,6 +385,17 @@ impl Writer {
         let data = Data::Heap(vec![Some((len, heap_object))]);
         self.plan.attach(0, DESCRIPTION, datatype::variable_length_text(), Vec::new(), data);
         Ok(())
+    }
+
+    /// Removes the metadata JSON and adds soft links of these paths and targets.
+    fn make_guest(&mut self, links: &[(String, String)]) {
+        self.plan.objects[0].attributes.retain(|attribute| attribute.name != DESCRIPTION);
+        for (path, target) in links {
+            let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let group = self.flat.tree().at(group).and_then(|id| self.objects.get(&id)).copied();
+            let target = LinkTarget::Path(target.clone());
+            self.plan.link_to(group.unwrap_or(0), name, target);
+        }
     }
 
     /// A name that the format allows. HDF5 forbids slashes and dots as names; netCDF also control

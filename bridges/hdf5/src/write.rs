@@ -75,11 +75,19 @@ pub(crate) struct ExternalData {
     pub(crate) parts: Vec<(u64, u64)>,
 }
 
+/// The target of a link.
+#[derive(Clone, Debug)]
+pub(crate) enum LinkTarget {
+    Object(usize),
+    /// A path: a soft link.
+    Path(String),
+}
+
 /// The kind of an object.
 #[derive(Clone, Debug)]
 pub(crate) enum ObjectKind {
-    /// Names and objects of the links.
-    Group(Vec<(String, usize)>),
+    /// Names and targets of the links.
+    Group(Vec<(String, LinkTarget)>),
     Dataset {
         kind: DatasetType,
         dims: Vec<u64>,
@@ -127,8 +135,13 @@ impl FilePlan {
 
     /// Adds a link to `child` to a group.
     pub(crate) fn link(&mut self, group: usize, name: &str, child: usize) {
+        self.link_to(group, name, LinkTarget::Object(child));
+    }
+
+    /// Adds a link to a group.
+    pub(crate) fn link_to(&mut self, group: usize, name: &str, target: LinkTarget) {
         if let ObjectKind::Group(links) = &mut self.objects[group].kind {
-            links.push((name.to_string(), child));
+            links.push((name.to_string(), target));
         }
     }
 
@@ -289,8 +302,8 @@ fn header(object: &Object, number: usize, addresses: &Addresses) -> Bytes {
             (0..3).for_each(|_| info.extend(NONE.to_le_bytes()));
             message(&mut body, kind::LINK_INFO, 0, 0, &info);
             message(&mut body, kind::GROUP_INFO, 0, 0, &[0, 0]);
-            for (order, (name, child)) in links.iter().enumerate() {
-                let link = link(name, order as u64, addresses.headers[*child]);
+            for (order, (name, target)) in links.iter().enumerate() {
+                let link = link(name, order as u64, target, addresses);
                 message(&mut body, kind::LINK, 0, 0, &link);
             }
         }
@@ -410,14 +423,23 @@ fn space(dims: &[u64]) -> Bytes {
     out
 }
 
-fn link(name: &str, order: u64, address: u64) -> Bytes {
-    // Name length of four bytes, creation order, character set (UTF-8).
-    let mut out = vec![1, 0x16];
+fn link(name: &str, order: u64, target: &LinkTarget, addresses: &Addresses) -> Bytes {
+    // Name length of four bytes, creation order, character set (UTF-8); the type of a link that is not hard.
+    let mut out = match target {
+        LinkTarget::Object(_) => vec![1, 0x16],
+        LinkTarget::Path(_) => vec![1, 0x1e, 1],
+    };
     out.extend(order.to_le_bytes());
     out.push(1);
     out.extend((name.len() as u32).to_le_bytes());
     out.extend(name.bytes());
-    out.extend(address.to_le_bytes());
+    match target {
+        LinkTarget::Object(object) => out.extend(addresses.headers[*object].to_le_bytes()),
+        LinkTarget::Path(path) => {
+            out.extend((path.len() as u16).to_le_bytes());
+            out.extend(path.bytes());
+        }
+    }
     out
 }
 

@@ -85,84 +85,86 @@ impl FormatWriter for Vtk {
     }
 
     fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
-        let target = Target::of(path)?;
-        let is_collection = target == Target::Collection;
-        let mut outcome = Outcome::default();
-        match target {
-            Target::Single(kind) => {
-                let snapshot = Snapshot::new(content, None)?;
-                outcome.add(&snapshot, [&snapshot.plan(kind, false)?].into_iter());
-            }
-            Target::Blocks => {
-                let snapshot = Snapshot::new(content, None)?;
-                outcome.add(&snapshot, multiblock::plan(&snapshot)?.plans());
-            }
-            Target::Collection => collection::outcome(content, &mut outcome)?,
-        }
-        let Outcome { written, absent, unplaced, strided } = outcome;
-        let tree = content.tree();
-        let mut losses = Losses::new("VTK");
-        losses.add(content, &Kept { scaling: false, ..Kept::ALL }, |id, _, desc| {
-            if written.contains_key(&id) || (is_collection && !absent.contains_key(&id)) {
-                return Ok(());
-            }
-            let dtype = tree.resolve(desc).map_or(desc.dtype, |desc| desc.dtype);
-            Err(match (type_name(dtype), target) {
-                (None, _) => format!("VTK has no arrays of {dtype}"),
-                (_, Target::Single(kind)) => format!(
-                    "it is not on the mesh of the .{} file; use .vtm to write all meshes and species",
-                    kind.ending()
-                ),
-                _ => "it is on no mesh, and too large for field data".into(),
-            })
-        });
-        if !is_collection && tree.frames().is_some() {
-            losses.push_loss(Loss::new("", LossKind::Frames, "only .pvd collections have frames"));
-        }
-        let mut shared = shared(tree, &written);
-        shared.retain(|id| !strided.contains(id));
-        for (id, node, desc) in tree.arrays() {
-            let Some(dtype) = written.get(&id) else { continue };
-            let mut lose =
-                |kind, reason: &str| losses.push_loss(Loss::new(&node.path, kind, reason));
-            if desc.map.is_none() && *dtype != desc.dtype.with_order(ByteOrder::Little) {
-                lose(LossKind::Type, "the components of points in VTK have one type");
-            }
-            if desc.map.is_some() && !desc.semantics().missing.is_none() {
-                lose(LossKind::Meaning, "missing values are NaN among physical values");
-            }
-            let lost =
-                |coord: &Coord| matches!(coord, Coord::Node(id) if !written.contains_key(id));
-            if desc.coords.iter().any(lost) {
-                lose(LossKind::Coordinates, "the coordinate is not written");
-            }
-            if unplaced.contains(&id) {
-                lose(LossKind::Meaning, "the mesh is not written");
-            }
-            let per_frame = matches!(tree.resolve(desc)?.layout, Layout::PerFrame(_));
-            match absent.get(&id) {
-                Some(frame) if is_collection => {
-                    let frame = frame.unwrap_or(0);
-                    let reason = format!("it is not on a mesh of frame {frame}");
-                    lose(LossKind::Frames, &reason);
-                }
-                _ if is_collection && !per_frame && !shared.contains(&id) => {
-                    lose(LossKind::Frames, "a collection has the array in each frame");
-                }
-                _ if !is_collection && per_frame => {
-                    lose(LossKind::Frames, "only .pvd collections have frames");
-                }
-                _ => {}
-            }
-        }
-        if is_collection && tree.frames().is_some() {
-            for name in ["step", "time"].into_iter().filter(|name| tree.attrs().contains(name)) {
-                let reason = "each file of a collection has its own";
-                losses.push_loss(Loss::attribute("", name, reason));
-            }
-        }
-        Ok(losses.into_vec())
+        losses(content, Target::of(path)?)
     }
+}
+
+/// What a file does not keep of `content`.
+pub(crate) fn losses(content: &Dataset, target: Target) -> Result<Vec<Loss>> {
+    let is_collection = target == Target::Collection;
+    let mut outcome = Outcome::default();
+    match target {
+        Target::Single(kind) => {
+            let snapshot = Snapshot::new(content, None)?;
+            outcome.add(&snapshot, [&snapshot.plan(kind, false)?].into_iter());
+        }
+        Target::Blocks => {
+            let snapshot = Snapshot::new(content, None)?;
+            outcome.add(&snapshot, multiblock::plan(&snapshot)?.plans());
+        }
+        Target::Collection => collection::outcome(content, &mut outcome)?,
+    }
+    let Outcome { written, absent, unplaced, strided } = outcome;
+    let tree = content.tree();
+    let mut losses = Losses::new("VTK");
+    losses.add(content, &Kept { scaling: false, ..Kept::ALL }, |id, _, desc| {
+        if written.contains_key(&id) || (is_collection && !absent.contains_key(&id)) {
+            return Ok(());
+        }
+        let dtype = tree.resolve(desc).map_or(desc.dtype, |desc| desc.dtype);
+        Err(match (type_name(dtype), target) {
+            (None, _) => format!("VTK has no arrays of {dtype}"),
+            (_, Target::Single(kind)) => format!(
+                "it is not on the mesh of the .{} file; use .vtm to write all meshes and species",
+                kind.ending()
+            ),
+            _ => "it is on no mesh, and too large for field data".into(),
+        })
+    });
+    if !is_collection && tree.frames().is_some() {
+        losses.push_loss(Loss::new("", LossKind::Frames, "only .pvd collections have frames"));
+    }
+    let mut shared = shared(tree, &written);
+    shared.retain(|id| !strided.contains(id));
+    for (id, node, desc) in tree.arrays() {
+        let Some(dtype) = written.get(&id) else { continue };
+        let mut lose = |kind, reason: &str| losses.push_loss(Loss::new(&node.path, kind, reason));
+        if desc.map.is_none() && *dtype != desc.dtype.with_order(ByteOrder::Little) {
+            lose(LossKind::Type, "the components of points in VTK have one type");
+        }
+        if desc.map.is_some() && !desc.semantics().missing.is_none() {
+            lose(LossKind::Meaning, "missing values are NaN among physical values");
+        }
+        let lost = |coord: &Coord| matches!(coord, Coord::Node(id) if !written.contains_key(id));
+        if desc.coords.iter().any(lost) {
+            lose(LossKind::Coordinates, "the coordinate is not written");
+        }
+        if unplaced.contains(&id) {
+            lose(LossKind::Meaning, "the mesh is not written");
+        }
+        let per_frame = matches!(tree.resolve(desc)?.layout, Layout::PerFrame(_));
+        match absent.get(&id) {
+            Some(frame) if is_collection => {
+                let frame = frame.unwrap_or(0);
+                let reason = format!("it is not on a mesh of frame {frame}");
+                lose(LossKind::Frames, &reason);
+            }
+            _ if is_collection && !per_frame && !shared.contains(&id) => {
+                lose(LossKind::Frames, "a collection has the array in each frame");
+            }
+            _ if !is_collection && per_frame => {
+                lose(LossKind::Frames, "only .pvd collections have frames");
+            }
+            _ => {}
+        }
+    }
+    if is_collection && tree.frames().is_some() {
+        for name in ["step", "time"].into_iter().filter(|name| tree.attrs().contains(name)) {
+            let reason = "each file of a collection has its own";
+            losses.push_loss(Loss::attribute("", name, reason));
+        }
+    }
+    Ok(losses.into_vec())
 }
 
 /// Arrays that a collection has once: small ones in groups with coordinates of other arrays.

@@ -1,22 +1,32 @@
 //! VTKHDF: HDF5 files with a group `VTKHDF`, as the tree of the equivalent XML file.
 
+mod write;
+
+use std::path::Path;
+
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::format::{
-    Abilities, Format, FormatInfo, Grade, Guest, Head, Native, Object, OpenOptions, Parsed, Region,
-    Score,
+    Abilities, Format, FormatInfo, FormatWriter, Grade, Guest, Head, Loss, Native, Object,
+    OpenOptions, Parsed, Region, Score, WriteOptions,
 };
-use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::metadata::StoredMetadata;
 use spile_core::semantics::{Centring, Role, Semantics};
-use spile_core::shape::Shape;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
 use spile_interchange::midpoints::midpoints;
 
-use crate::to_tree::{AXIS_NAMES, KINDS};
+use crate::from_tree::{Target, losses};
+use crate::to_tree::{AXIS_NAMES, KINDS, written_shape};
 
 /// The group with everything.
 const ROOT_GROUP: &str = "VTKHDF";
+
+/// Attribute of [`ROOT_GROUP`] with the metadata that VTK cannot express.
+const METADATA: &str = "spile_metadata";
 
 /// Sections of cells of surfaces, and their names in XML files.
 const SECTIONS: [(&str, &str); 4] =
@@ -35,7 +45,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "VTKHDF 2",
     extensions: &["vtkhdf"],
     read: Grade::Partial,
-    write: Grade::None,
+    write: Grade::Partial,
     check: Grade::None,
     salvage: Grade::None,
 };
@@ -55,7 +65,20 @@ impl Format for VtkHdf {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities::default().guest(self)
+        Abilities::default().guest(self).writer(self)
+    }
+}
+
+impl FormatWriter for VtkHdf {
+    /// Writes all meshes and species of `content`.
+    fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        write::write(self.hdf5, content, sink)?;
+        Ok(Vec::new())
+    }
+
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        write::check(content)?;
+        losses(content, Target::Blocks)
     }
 }
 
@@ -74,8 +97,14 @@ impl Guest for VtkHdf {
             Error::unsupported("vtk-030", message).in_object(ROOT_GROUP)
         })?;
         let mut builder = Builder { host: content.tree(), tree: Tree::new(content.limits()) };
-        for (id, kind) in &own {
-            builder.block(*id, kind)?;
+        let top = content.tree().at(ROOT_GROUP).map(|id| &content.tree().node(id).attrs);
+        let metadata = top.and_then(|attrs| attrs.get_str(METADATA));
+        if metadata.is_some() {
+            builder.written()?;
+        } else {
+            for (id, kind) in &own {
+                builder.block(*id, kind)?;
+            }
         }
         let kind = match &own[..] {
             [(_, kind)] => kind.clone(),
@@ -84,6 +113,8 @@ impl Guest for VtkHdf {
         let arrays = builder.tree.arrays().count() as u64;
         let summary = Attrs::from([("kind", kind.into()), ("arrays", arrays.into())]);
         let parsed = Parsed::new(content.source().clone(), builder.tree).with_summary(summary);
+        let object = format!("attribute \"{METADATA}\" of the group \"{ROOT_GROUP}\"");
+        let parsed = parsed.with_metadata(metadata.map(|text| StoredMetadata::new(text, object)));
         // Links to blocks are not arrays.
         let findings = content.warnings().iter();
         let assembly = format!("\"{ROOT_GROUP}/Assembly/");
@@ -149,6 +180,58 @@ impl Builder<'_> {
         let parent = self.tree.node_at(group)?;
         let new = ArrayDesc::new(desc.dtype, desc.shape.clone(), desc.layout.clone());
         self.tree.add_array(parent, name, new)
+    }
+
+    /// Adds the arrays of a file that spile wrote, at the paths that they had: the attributes `Path`, `Columns` and
+    /// `Shape` have the meaning of those in XML files.
+    fn written(&mut self) -> Result<()> {
+        for (_, node, desc) in self.host.arrays() {
+            let shape = node.attrs.get_str("Shape").and_then(written_shape);
+            if let Some(path) = node.attrs.get_str("Path") {
+                let mut desc = self.host.resolve(desc)?.clone();
+                if node.name == "Offsets" {
+                    desc = without_first(desc)?;
+                }
+                let shape = shape.filter(|(_, shape)| shape.count() == desc.shape.count());
+                if let Some((order, shape)) = shape {
+                    desc.layout = desc.layout.in_order(order).unwrap_or(desc.layout);
+                    desc.shape = shape;
+                }
+                let id = self.add(path, &desc)?;
+                if node.name.ends_with("Coordinates") {
+                    midpoints(&mut self.tree, id)?;
+                }
+            } else if let Some(columns) = node.attrs.get_str("Columns") {
+                self.columns(columns, self.host.resolve(desc)?, shape)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the arrays that points or a vector were written from, one per component.
+    fn columns(
+        &mut self,
+        names: &str,
+        all: &ArrayDesc,
+        shape: Option<(Order, Shape)>,
+    ) -> Result<()> {
+        let (size, count) = (all.dtype.size() as u64, all.shape.count().unwrap_or(0));
+        let components = all.shape.lengths().last().copied().unwrap_or(1).max(1);
+        let (rows, stride) = (count / components, size * components);
+        let shape = shape.filter(|(_, shape)| shape.count() == Some(rows));
+        let (order, shape) = shape.unwrap_or_else(|| (Order::C, Shape::new([rows])));
+        let first = match &all.layout {
+            Layout::Plain { extents, .. } => extents.parts().first().map_or(0, |part| part.offset),
+            _ if rows == 0 => 0,
+            _ => return Err(Error::unsupported("vtk-031", "vectors that are not contiguous")),
+        };
+        for (k, path) in (0..components).zip(names.split('\n')) {
+            let span = if rows == 0 { 0 } else { (rows - 1) * stride + size };
+            let extents = Extents::one(first + k * size, span);
+            let layout = Layout::Rows { extents, stride, order };
+            self.add(path, &ArrayDesc::new(all.dtype, shape.clone(), layout))?;
+        }
+        Ok(())
     }
 
     fn set(&mut self, id: NodeId, meaning: Semantics) {
@@ -279,16 +362,20 @@ impl Builder<'_> {
                     self.add(&format!("{prefix}{section}/{xml}"), &desc)?;
                 }
             }
-            // In XML files the first offset, 0, is omitted.
-            let size = offsets.dtype.size() as u64;
-            let layout = offsets.layout.rows(size, count * size).ok_or_else(|| {
-                Error::unsupported("vtk-030", "offsets of cells that are not in one piece")
-            })?;
-            let path = format!("{prefix}{section}/offsets");
-            self.add(&path, &ArrayDesc { layout, shape: Shape::new([count]), ..offsets })?;
+            self.add(&format!("{prefix}{section}/offsets"), &without_first(offsets)?)?;
         }
         Ok(is_cloud)
     }
+}
+
+/// Offsets of cells without the first one, 0, which XML files omit.
+fn without_first(offsets: ArrayDesc) -> Result<ArrayDesc> {
+    let count = offsets.shape.count().unwrap_or(0).saturating_sub(1);
+    let size = offsets.dtype.size() as u64;
+    let layout = offsets.layout.rows(size, count * size).ok_or_else(|| {
+        Error::unsupported("vtk-030", "offsets of cells that are not in one piece")
+    })?;
+    Ok(ArrayDesc { layout, shape: Shape::new([count]), ..offsets })
 }
 
 /// Uniform coordinates of an image; `None` if its axes are not parallel to x, y and z.

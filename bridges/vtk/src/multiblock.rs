@@ -23,7 +23,7 @@ pub(crate) struct Blocks {
     /// Names and contents of the blocks.
     pub(crate) blocks: Vec<(String, Plan)>,
     /// Field data of the multiblock file.
-    fields: Plan,
+    pub(crate) fields: Plan,
 }
 
 impl Blocks {
@@ -47,7 +47,7 @@ pub(crate) fn plan_some(snapshot: &Snapshot<'_>) -> Result<Blocks> {
     let mut found = Vec::new();
     let mut fields = Plan::default();
     for block in blocks(snapshot.tree()) {
-        let mut plan = snapshot.plan_mesh(block.kind, &block.mesh)?;
+        let mut plan = snapshot.plan_mesh(snapshot.kind_of(&block), &block.mesh)?;
         snapshot.add_time(&mut plan)?;
         snapshot.add_labels(&mut plan);
         for path in &mut plan.generated {

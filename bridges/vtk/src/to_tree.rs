@@ -17,7 +17,8 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 
-use describe::{describe, set_coords, written_shape};
+pub(crate) use describe::written_shape;
+use describe::{describe, set_coords};
 
 use crate::wire::{Data, Encoding};
 use crate::xml::{self, Document, Element};

@@ -149,7 +149,10 @@ pub(crate) fn tag(head: &mut String, item: &Item, format: &str) {
     if item.section == "FieldData" {
         let _ = write!(head, " NumberOfTuples=\"{}\"", item.tuples);
     }
-    let _ = write!(head, "{} format=\"{format}\">", item.attributes);
+    for (name, value) in &item.attributes {
+        let _ = write!(head, " {name}=\"{}\"", escape(value));
+    }
+    let _ = write!(head, " format=\"{format}\">");
     if let Some(units) = &item.units {
         let key = "<InformationKey name=\"UNITS_LABEL\" location=\"vtkDataArray\">";
         let _ = write!(head, "\n          {key}{}</InformationKey>\n        ", escape(units));
@@ -162,7 +165,12 @@ pub(crate) fn end_tag(item: &Item) -> &'static str {
 }
 
 /// Writes the values of an array at byte `at`.
-fn write_values(snapshot: &Snapshot<'_>, item: &Item, sink: &Sink, at: u64) -> Result<()> {
+pub(crate) fn write_values(
+    snapshot: &Snapshot<'_>,
+    item: &Item,
+    sink: &Sink,
+    at: u64,
+) -> Result<()> {
     let arrays = match &item.values {
         Values::Array(id, order) => return write_array(&snapshot.open(*id)?, *order, sink, at),
         Values::Points(axes) => {

@@ -173,6 +173,11 @@ impl Sink {
         &self.path
     }
 
+    /// The bytes written so far, as a source.
+    pub fn source(&self) -> Result<Source> {
+        Source::open(handle(&self.file))
+    }
+
     /// Writes `bytes` at `offset`; may be called from several threads at once.
     pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         #[cfg(feature = "testkit")]

@@ -1,11 +1,12 @@
 //! Limits belong to the open file: a function that works on a `Dataset`, an `Array` or a native file gets them
-//! from there. Only functions that open, parse or examine bytes have a parameter `&Limits`.
+//! from there. Only functions that open, parse or examine bytes have a parameter `&Limits`; those have a path or a
+//! source, too, or the name of such a task.
 
 use super::text::Token;
 use super::{Ceiling, File};
 
 /// Other functions with such a parameter. The number only goes down.
-const MOST: usize = 38;
+const MOST: usize = 13;
 
 /// First words of the names of functions that may have the parameter.
 const OPENING: [&str; 15] = [
@@ -37,7 +38,9 @@ fn misplaced(file: &File) -> Vec<String> {
     for (k, _) in tokens.iter().enumerate().filter(|(_, token)| token.text == "fn") {
         let Some(name) = tokens.get(k + 1) else { continue };
         let first = name.text.split('_').next().unwrap_or_default();
-        if !OPENING.contains(&first) && has_limits(&tokens[k..]) {
+        let signature = signature(&tokens[k..]);
+        let opens = signature.iter().any(|token| ["Path", "Source"].contains(&token.text.as_str()));
+        if !OPENING.contains(&first) && !opens && has_limits(signature) {
             let (path, line, name) = (&file.path, tokens[k].line, &name.text);
             let hint = "take the limits from the open file";
             found.push(format!("{path}:{line}: `&Limits` in `{name}`; {hint}"));
@@ -46,7 +49,22 @@ fn misplaced(file: &File) -> Vec<String> {
     found
 }
 
-/// Whether a parameter of the function that `tokens` begins with has the type `&Limits`, possibly with a lifetime
+/// The tokens of the function that `tokens` begins with, up to its body.
+fn signature<'a, 't>(tokens: &'a [&'t Token]) -> &'a [&'t Token] {
+    let mut depth = 0_i64;
+    let end = tokens.iter().position(|token| {
+        match token.text.as_str() {
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth -= 1,
+            "{" | ";" => return depth == 0,
+            _ => {}
+        }
+        false
+    });
+    &tokens[..end.unwrap_or(tokens.len())]
+}
+
+/// Whether a parameter of the function with these tokens has the type `&Limits`, possibly with a lifetime
 /// and the path of the type.
 fn has_limits(tokens: &[&Token]) -> bool {
     let mut depth = 0_i64;
@@ -55,7 +73,6 @@ fn has_limits(tokens: &[&Token]) -> bool {
         match token.text.as_str() {
             "(" | "[" => depth += 1,
             ")" | "]" => depth -= 1,
-            "{" | ";" if depth == 0 => break,
             "Limits" if depth > 0 => {
                 let mut before = tokens[..k].iter().rev().map(|token| token.text.as_str());
                 let mark = before.find(|text| !is_path(text));
@@ -82,6 +99,8 @@ mod tests {
         let text = "fn open_level(limits: &Limits) {}\nfn new(x: [u8; 2], limits: &Limits) -> Self {\n}\n\
                     fn limits(&self) -> &Limits {}\nfn own(limits: Limits);\n";
         assert_eq!(misplaced(&file("formats/taf/src/read.rs", text)), [""; 0]);
+        let by_path = "fn crop(path: &Path, limits: &Limits);\nfn rows(source: &Source, limits: &Limits) {}\n";
+        assert_eq!(misplaced(&file("formats/taf/src/ops.rs", by_path)), [""; 0]);
         let test = "#[cfg(test)]\nmod tests { fn rows(limits: &Limits) {} }\n";
         assert_eq!(misplaced(&file("formats/taf/src/read.rs", test)), [""; 0]);
     }

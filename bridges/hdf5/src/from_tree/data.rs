@@ -3,6 +3,7 @@
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
+use spile_core::layout::Layout;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_core::tree::NodeId;
@@ -99,8 +100,14 @@ impl Writer {
     fn write_data(&self, sink: &Sink, at: u64, source: DataSource) -> Result<()> {
         match source {
             DataSource::Array(id) => {
-                let dtype = self.flat.tree().node(id).array.as_ref();
-                let dtype = dtype.map_or(DType::U8, |array| array.dtype);
+                let array = self.flat.tree().node(id).array.as_ref();
+                // New files consist of zeros.
+                if array.is_some_and(
+                    |array| matches!(&array.layout, Layout::Fill(v) if v.iter().all(|b| *b == 0)),
+                ) {
+                    return Ok(());
+                }
+                let dtype = array.map_or(DType::U8, |array| array.dtype);
                 let in_array = |e: Error| e.in_object(format!("\"{}\"", self.path(id)));
                 let write = |first: u64, bytes: &[u8]| match self.converted(id, bytes) {
                     Some(converted) => sink.write_all_at(at + first * 4, &converted),

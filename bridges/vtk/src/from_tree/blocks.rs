@@ -136,6 +136,20 @@ pub(crate) fn blocks(tree: &Tree) -> Vec<Block> {
 }
 
 impl Snapshot<'_> {
+    /// The type of the file of a block. Reads the coordinates of rectilinear grids that may be images.
+    pub(crate) fn kind_of(&self, block: &Block) -> Kind {
+        match &block.mesh {
+            Mesh::Grid(grid)
+                if self.with_images
+                    && block.kind == Kind::Rectilinear
+                    && grid.axes.iter().all(|axis| self.uniform(axis).is_ok()) =>
+            {
+                Kind::Image
+            }
+            _ => block.kind,
+        }
+    }
+
     /// Plans a file of type `kind` with the mesh that suits it best; with `others`, small arrays that are on no
     /// mesh are field data. Reads no values.
     pub(crate) fn plan(&self, kind: Kind, others: bool) -> Result<Plan> {

@@ -23,6 +23,7 @@ impl Snapshot<'_> {
         let extent = ends.collect::<Vec<_>>().join(" ");
         let mut plan = Plan {
             kind,
+            points: [lengths[0], lengths[1], lengths[2]],
             grid: format!(" WholeExtent=\"{extent}\""),
             piece: format!(" Extent=\"{extent}\""),
             ..Plan::default()
@@ -103,7 +104,7 @@ impl Snapshot<'_> {
     }
 
     /// Start and step of an axis. Fails if it is not uniform.
-    fn uniform(&self, axis: &Axis) -> Result<(f64, f64)> {
+    pub(crate) fn uniform(&self, axis: &Axis) -> Result<(f64, f64)> {
         let id = match axis.coord {
             AxisCoord::Index => return Ok((0.0, 1.0)),
             AxisCoord::Uniform { start, step } => return Ok((start, step)),

@@ -19,7 +19,6 @@ use spile_interchange::midpoints::{DERIVED, nodes_beside, nodes_of};
 use super::find_grid::Axis;
 use crate::wire::type_name;
 use crate::write::write;
-use crate::xml::escape;
 
 /// File type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +93,8 @@ pub(crate) struct Snapshot<'a> {
     content: Dataset,
     /// Arrays have their paths in the file even if the groups of VTK determine them.
     pub(crate) with_paths: bool,
+    /// Rectilinear grids with uniform axes are images.
+    pub(crate) with_images: bool,
 }
 
 /// An array as it is written.
@@ -128,8 +129,8 @@ pub(crate) struct Item {
     pub(crate) dtype: DType,
     pub(crate) components: u64,
     pub(crate) tuples: u64,
-    /// Additional attributes of the tag.
-    pub(crate) attributes: String,
+    /// Additional attributes of the tag: names and values.
+    pub(crate) attributes: Vec<(&'static str, String)>,
     pub(crate) units: Option<String>,
     pub(crate) values: Values,
 }
@@ -143,7 +144,7 @@ impl Item {
         tuples: u64,
         values: Values,
     ) -> Self {
-        let (name, attributes, units) = (name.to_string(), String::new(), None);
+        let (name, attributes, units) = (name.to_string(), Vec::new(), None);
         Self { section, name, dtype, components: 1, tuples, attributes, units, values }
     }
 
@@ -162,6 +163,8 @@ impl Item {
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
+    /// Number of points along each axis of a structured grid.
+    pub(crate) points: [u64; 3],
     /// Attributes of the element of the grid.
     pub(crate) grid: String,
     /// Attributes of the piece.
@@ -172,7 +175,7 @@ pub(crate) struct Plan {
     /// Nodes of the tree that are in the file, and their types there.
     pub(super) written: Vec<(NodeId, DType)>,
     /// Axes of an image, whose origin and spacing are computed when it is written.
-    pub(super) axes: Vec<Axis>,
+    pub(crate) axes: Vec<Axis>,
     /// Nodes of the axes of a rectilinear grid.
     pub(super) nodes: HashSet<NodeId>,
 }
@@ -234,13 +237,12 @@ impl Plan {
 const FIELD_BYTES: u64 = 64 << 10;
 
 /// The attribute with the element order and the lengths of an array.
-pub(super) fn shape_attribute(shape: &Shape, order: Order) -> String {
-    let mut text = String::from(if order == Order::C { " Shape=\"C" } else { " Shape=\"F" });
+pub(super) fn shape_attribute(shape: &Shape, order: Order) -> (&'static str, String) {
+    let mut text = String::from(if order == Order::C { "C" } else { "F" });
     for length in shape.lengths() {
         let _ = write!(text, " {length}");
     }
-    text.push('"');
-    text
+    ("Shape", text)
 }
 
 /// Whether an array has the cell centres computed from the nodes beside it.
@@ -272,7 +274,7 @@ impl<'a> Snapshot<'a> {
                 _ => *array = None,
             }
         }
-        Ok(Self { all, frame, content: all.with_tree(tree), with_paths: false })
+        Ok(Self { all, frame, content: all.with_tree(tree), with_paths: false, with_images: false })
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -360,9 +362,9 @@ impl<'a> Snapshot<'a> {
         let all = shape.count().ok_or_else(|| unsupported("size of the array overflows"))?;
         let tuples = all.checked_div(components).unwrap_or(0);
         let name = node.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('/'));
-        let mut attributes = shape_attribute(&shape, order);
+        let mut attributes = vec![shape_attribute(&shape, order)];
         if self.with_paths || (name.is_none() && node.path != section) {
-            let _ = write!(attributes, " Path=\"{}\"", escape(&node.path));
+            attributes.push(("Path", node.path.clone()));
         }
         let units = self.units(id);
         let name = name.unwrap_or(&node.path).to_string();

@@ -9,7 +9,6 @@ use spile_core::tree::NodeId;
 use super::find_points::{Cells, PointSet, Points};
 use super::plan::shape_attribute;
 use super::{Item, Kind, Plan, Snapshot, Values, unsupported};
-use crate::xml::escape;
 
 /// VTK cell types.
 const VERTEX: u8 = 1;
@@ -76,9 +75,9 @@ impl Snapshot<'_> {
         let values = Values::Points(ids.iter().map(|id| (*id, None)).collect());
         let mut item = Item::generated("Points", "Points", dtype, count, values);
         item.components = 3;
-        item.attributes = format!(" Columns=\"{}\"", escape(&names.join("\n")));
+        item.attributes = vec![("Columns", names.join("\n"))];
         if let Some(first) = found.first().filter(|first| first.shape.rank() > 1) {
-            item.attributes.push_str(&shape_attribute(&first.shape, first.order));
+            item.attributes.push(shape_attribute(&first.shape, first.order));
         }
         item.units = self.units(ids[0]);
         plan.written.extend(ids.iter().map(|id| (*id, dtype)));

@@ -6,7 +6,6 @@ use spile_core::dtype::DType;
 use spile_core::tree::NodeId;
 
 use super::{Item, Kind, Plan, Snapshot, Values};
-use crate::xml::escape;
 
 /// Field data with the names, units and long names of the arrays of a file.
 const LABELS: [&str; 3] = ["names", "units", "long_names"];
@@ -45,11 +44,7 @@ impl Snapshot<'_> {
                 dtype: first.dtype,
                 components: 3,
                 tuples: first.tuples,
-                attributes: format!(
-                    " Columns=\"{}\"{}",
-                    escape(&paths),
-                    shape(x).unwrap_or_default()
-                ),
+                attributes: std::iter::once(("Columns", paths)).chain(shape(x)).collect(),
                 units: first.units.clone(),
                 values: Values::Interleaved(ids.into()),
             });
@@ -65,7 +60,7 @@ impl Snapshot<'_> {
     }
 
     /// The attribute with order and lengths of an array.
-    fn shape_of(&self, id: NodeId) -> Option<String> {
+    fn shape_of(&self, id: NodeId) -> Option<(&'static str, String)> {
         let found = self.find(id).ok()??;
         Some(super::plan::shape_attribute(&found.shape, found.order))
     }

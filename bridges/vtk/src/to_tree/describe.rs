@@ -62,7 +62,7 @@ pub(super) fn describe(
 }
 
 /// Parses the attribute `Shape`: element order and lengths, as in `F 3 4`.
-pub(super) fn written_shape(text: &str) -> Option<(Order, Shape)> {
+pub(crate) fn written_shape(text: &str) -> Option<(Order, Shape)> {
     let mut fields = text.split_whitespace();
     let order = match fields.next()? {
         "C" => Order::C,

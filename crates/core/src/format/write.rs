@@ -118,6 +118,9 @@ pub struct WriteOptions {
     pub chunks: Vec<(String, u64)>,
     /// Lengths of shards, which contain several chunks, by name of the dimension.
     pub shards: Vec<(String, u64)>,
+    /// The content is that of a [`Guest`](super::Guest): it is written without metadata of its own, with soft links
+    /// of these paths and targets. Applied by HDF5.
+    pub guest_links: Option<Vec<(String, String)>>,
 }
 
 impl WriteOptions {
