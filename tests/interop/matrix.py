@@ -81,7 +81,7 @@ gsd hoomd       -       v       pt      pt      vt      vt      vt      v       
 gsd changing N  -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
 iotk types      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
 iotk ranks      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
-iotk crystal    -       v       p       p       v       v       v       v       v       p       p       0       0       v       0       d       d
+iotk crystal    -       v       0       0       v       v       v       v       v       p       p       0       0       v       0       d       d
 taf mapped      v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
 taf plain       v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
 taf volume      v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d

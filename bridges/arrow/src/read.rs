@@ -24,6 +24,9 @@ const DEPTH: u32 = 60;
 /// Memory charged for a column.
 const COLUMN: u64 = 1 << 10;
 
+/// Code of the type of unions.
+const UNION: u8 = 14;
+
 /// A leaf field of the schema, or one that cannot be read.
 struct Field<'a> {
     path: String,
@@ -35,12 +38,16 @@ struct Field<'a> {
 }
 
 /// Position of the next field in the lists of a record batch.
-struct Walk<'a> {
+struct Walk<'a, 'b> {
     next: Place,
     fields: Vec<Field<'a>>,
+    /// Charged for each field that is visited: fields of a damaged schema may share their children.
+    memory: &'b mut Budget,
+    /// Version of the metadata; 4 is version 5.
+    version: i16,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Walk<'a, '_> {
     /// Adds a field and its children. Fails if the buffers of later fields cannot be found.
     fn field(
         &mut self,
@@ -51,10 +58,16 @@ impl<'a> Walk<'a> {
         depth: u32,
     ) -> Result<()> {
         let name = table.text(0).unwrap_or_default();
+        self.memory
+            .charge(COLUMN.saturating_add((above.len() + name.len()) as u64), "the columns")?;
         let path = if above.is_empty() { name } else { format!("{above}/{name}") };
         let (place, code) = (self.next, table.u8(2).unwrap_or(0));
         self.next.node += 1;
         let is_dictionary = table.table(4).is_some();
+        if code == UNION && self.version < 4 {
+            let message = format!("column \"{path}\" is a union of a version before 5");
+            return Err(Error::unsupported("arrow-020", message));
+        }
         match buffer_count(table) {
             Some(count) => self.next.buffer += count,
             None if matches!(code, 23 | 24) => {
@@ -122,7 +135,7 @@ impl Batches {
     }
 }
 
-/// Everything that columns are read with.
+/// The file from which columns are read.
 pub(crate) struct Context<'a> {
     pub(crate) source: &'a Source,
     pub(crate) limits: &'a Limits,
@@ -132,6 +145,8 @@ pub(crate) struct Context<'a> {
     pub(crate) framed: bool,
     /// Offset of the footer, which has the schema.
     pub(crate) start: u64,
+    /// Version of the metadata; 4 is version 5.
+    pub(crate) version: i16,
 }
 
 /// The columns of a schema. A column that cannot be read is reported, and the others are read.
@@ -142,18 +157,22 @@ pub(crate) fn read_columns(
     report: &mut Report,
 ) -> Result<Vec<StoredColumn>> {
     let next = Place { node: 0, buffer: 0, views: 0 };
-    let mut walk = Walk { next, fields: Vec::new() };
-    for field in schema.tables(1) {
-        memory.charge(COLUMN, "the columns").map_err(|e| e.at(context.start))?;
+    let mut walk = Walk { next, fields: Vec::new(), memory, version: context.version };
+    let mut top = schema.tables(1).into_iter();
+    for field in top.by_ref() {
         if let Err(error) = walk.field(field, "", &[], false, DEPTH) {
             report.absorb(error.at(context.start))?;
             break;
         }
     }
+    let fields = walk.fields;
+    for field in top {
+        let name = format!("\"{}\"", field.text(0).unwrap_or_default());
+        let message = "its buffers are after those of a column of unknown type";
+        report.error("arrow-022", message).in_object(name).at(context.start);
+    }
     let mut columns = Vec::new();
-    for field in walk.fields {
-        let charged = memory.charge(COLUMN.saturating_add(field.path.len() as u64), "the columns");
-        charged.map_err(|e| e.at(context.start))?;
+    for field in fields {
         let object = format!("\"{}\"", field.path);
         if let Some(problem) = field.problem {
             report.error("arrow-020", problem).in_object(object).at(context.start);

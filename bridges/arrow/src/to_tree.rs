@@ -36,6 +36,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         dictionaries: &dictionaries,
         framed: table.has_frames(),
         start,
+        version: footer.i16(0).unwrap_or(0),
     };
     table.columns = read_columns(&context, schema, &mut memory, &mut report)?;
     let summary = Attrs::from([

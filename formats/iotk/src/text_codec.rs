@@ -236,8 +236,6 @@ impl Codec for Strings {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        // Lines are split before escapes are resolved, because an escaped line end is part of a
-        // string.
         let text = inner(stored);
         let text = if self.plain { text.into() } else { unescape(text) };
         let (len, total) = (self.len, out.len());
@@ -265,6 +263,11 @@ impl Codec for Strings {
             return Ok(());
         }
         out.fill(b' ');
+        if count == 1 && !self.star && text.len() <= total {
+            // The line ends of a single string are part of it.
+            out[..text.len()].copy_from_slice(&text);
+            return Ok(());
+        }
         let mut rows = rows.into_iter();
         for slot in out.chunks_mut(len.max(1)) {
             let Some(row) = rows.next() else {
@@ -278,6 +281,10 @@ impl Codec for Strings {
                 return Err(Error::malformed("iotk-014", message).at(self.base));
             }
             slot[..kept].copy_from_slice(&row[..kept]);
+        }
+        if rows.any(|row| row.iter().any(|b| *b != b' ')) {
+            let message = format!("expected {count} strings, found more");
+            return Err(Error::malformed("iotk-013", message).at(self.base));
         }
         Ok(())
     }

@@ -72,6 +72,7 @@ fn invalid_values_are_reported_by_check_and_on_reading() {
         ("type='real' rank='2' n1='9999999999' n2='9999999999'>1", "iotk-010"),
         ("type='character' size='1' len='5000000000'>1", "iotk-010"),
         ("type='character' size='2' len='3'>\nab\n", "iotk-013"),
+        ("type='character' size='2' len='3'>\nab\ncd\nef\n", "iotk-013"),
         ("type='character' size='1' len='3'>\nabcd\n", "iotk-014"),
     ] {
         let text = format!("<R><a {inside}</a></R>");

@@ -36,6 +36,15 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
+    /// Results come before names, cells and settings; then the group with more values.
+    fn weight(&self) -> (bool, u64) {
+        let is_result = |column: &Column<'_>| {
+            let role = column.array.semantics().role;
+            matches!(role, Role::Field | Role::Points | Role::Trace | Role::Log)
+        };
+        (self.columns.iter().any(is_result), self.values)
+    }
+
     /// Adds an array with these rows, unless the group has other rows.
     fn merge(&mut self, column: &Column<'a>, rows: &[Option<u64>], values: u64) -> bool {
         let differ =
@@ -112,7 +121,7 @@ pub(super) fn choose<'a>(
     Ok(choice)
 }
 
-/// Chooses the group of arrays with the most values; the first of equal ones.
+/// Chooses the group of results with the most values; the first of equal ones.
 fn largest<'a>(
     content: &Dataset,
     data: Vec<Column<'a>>,
@@ -138,8 +147,8 @@ fn largest<'a>(
             groups.push(Group { columns: vec![column], values, rows });
         }
     }
-    let most = groups.iter().map(|group| group.values).max();
-    let chosen = groups.iter().position(|group| Some(group.values) == most);
+    let most = groups.iter().map(Group::weight).max();
+    let chosen = groups.iter().position(|group| Some(group.weight()) == most);
     let mut chosen = chosen.map(|number| groups.swap_remove(number)).unwrap_or_default();
     let long = chosen.columns.first().is_some_and(|column| is_long(column.array));
     let has_frames = chosen.columns.iter().any(|column| is_per_frame(tree, column.array));
