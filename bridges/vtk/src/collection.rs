@@ -209,6 +209,9 @@ pub(crate) fn folder(path: &Path) -> Result<(FolderSink, String)> {
     let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
     if overwrite == Overwrite::Replace && folder.is_dir() {
         require_ours(path, &folder)?;
+    } else if folder.exists() {
+        let message = "exists, and the files of the new collection need a folder with this name";
+        return Err(Error::argument(message).with_path(&folder).hint("choose another file name"));
     }
     Ok((FolderSink::create(&folder, overwrite)?, stem.to_string()))
 }

@@ -25,7 +25,8 @@ Exit status:
   0    success; also if the reader of a pipe closes it
   1    `check` found errors, `diff` found differences
   2    error: invalid argument, unreadable file
-  3    partial success: some files failed, or some content was lost
+  3    partial success: some files failed, or `salvage`, `index` or `iotk convert`
+       left something out; `convert` lists losses as warnings, see --strict
   130  interrupted
 
 JSON: docs/json.md describes the output of --json.
