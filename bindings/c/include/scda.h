@@ -50,7 +50,7 @@ enum
 typedef struct scda_file scda_file_t;
 
 /* A communicator: rank, size and communication functions. Functions return 0 or an error code; all
- * but `explain` and `release` are collective. */
+ * but `write_at`, `explain` and `release` are collective. */
 typedef struct scda_comm
 {
   void               *context;
@@ -59,12 +59,19 @@ typedef struct scda_comm
   int                 (*bcast) (void *context, void *data, size_t bytes, int root);
   /* Gathers `bytes` bytes of every process, in rank order, into `all` on all processes. */
   int                 (*allgather) (void *context, const void *mine, size_t bytes, void *all);
+  /* Replaces each of `number` values by its maximum over all processes. */
+  int                 (*max) (void *context, uint64_t *values, size_t number);
+  /* Replaces each of `number` values by its sum over the processes before this one; 0 on rank 0. */
+  int                 (*sum_before) (void *context, uint64_t *values, size_t number);
   /* Opens an existing file for writing or reading. */
   int                 (*open) (void *context, const char *path, int write, void **file);
   /* Each process transfers its own bytes, from 0 to 1 GiB; `done` is the number of bytes
    * transferred. */
   int                 (*write_at_all) (void *context, void *file, uint64_t offset,
                                        const void *data, size_t bytes, size_t *done);
+  /* One process writes its bytes, at most 1 GiB. */
+  int                 (*write_at) (void *context, void *file, uint64_t offset,
+                                   const void *data, size_t bytes, size_t *done);
   int                 (*read_at_all) (void *context, void *file, uint64_t offset,
                                       void *data, size_t bytes, size_t *done);
   /* Closes a file; with `keep`, after the data were written to disk. */

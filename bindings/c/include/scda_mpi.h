@@ -41,6 +41,26 @@ scda_mpi_allgather (void *context, const void *mine, size_t bytes, void *all)
 }
 
 static int
+scda_mpi_max (void *context, uint64_t *values, size_t number)
+{
+  scda_mpi_t         *self = (scda_mpi_t *) context;
+  return MPI_Allreduce (MPI_IN_PLACE, values, (int) number, MPI_UINT64_T, MPI_MAX, self->mpicomm);
+}
+
+static int
+scda_mpi_sum_before (void *context, uint64_t *values, size_t number)
+{
+  scda_mpi_t         *self = (scda_mpi_t *) context;
+  int                 code;
+  code = MPI_Exscan (MPI_IN_PLACE, values, (int) number, MPI_UINT64_T, MPI_SUM, self->mpicomm);
+  /* The call leaves the values of rank 0 undefined. */
+  if (self->comm.rank == 0) {
+    memset (values, 0, number * sizeof (uint64_t));
+  }
+  return code;
+}
+
+static int
 scda_mpi_open (void *context, const char *path, int write, void **file)
 {
   scda_mpi_t         *self = (scda_mpi_t *) context;
@@ -79,6 +99,18 @@ scda_mpi_write_at_all (void *context, void *file, uint64_t offset, const void *d
   (void) context;
   code = MPI_File_write_at_all (*(MPI_File *) file, (MPI_Offset) offset, data, (int) bytes,
                                 MPI_BYTE, &status);
+  return scda_mpi_count (code, &status, done);
+}
+
+static int
+scda_mpi_write_at (void *context, void *file, uint64_t offset, const void *data, size_t bytes,
+                   size_t *done)
+{
+  MPI_Status          status;
+  int                 code;
+  (void) context;
+  code = MPI_File_write_at (*(MPI_File *) file, (MPI_Offset) offset, data, (int) bytes, MPI_BYTE,
+                            &status);
   return scda_mpi_count (code, &status, done);
 }
 
@@ -145,8 +177,11 @@ scda_comm_mpi (MPI_Comm mpicomm)
   self->comm.context = self;
   self->comm.bcast = scda_mpi_bcast;
   self->comm.allgather = scda_mpi_allgather;
+  self->comm.max = scda_mpi_max;
+  self->comm.sum_before = scda_mpi_sum_before;
   self->comm.open = scda_mpi_open;
   self->comm.write_at_all = scda_mpi_write_at_all;
+  self->comm.write_at = scda_mpi_write_at;
   self->comm.read_at_all = scda_mpi_read_at_all;
   self->comm.close = scda_mpi_close;
   self->comm.explain = scda_mpi_explain;

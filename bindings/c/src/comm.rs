@@ -8,6 +8,10 @@ use std::path::Path;
 use spile_core::comm::{Comm, Ranks, Serial, Transport, address, address_mut};
 use spile_core::error::{Error, Result};
 
+/// Writes bytes at an offset of a file, and returns the number of bytes written.
+type Write =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, u64, *const c_void, usize, *mut usize) -> c_int;
+
 /// `scda_comm_t`; `scda.h` describes the functions. They return 0 or an error code.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -17,15 +21,11 @@ pub struct Table {
     size: c_int,
     bcast: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, c_int) -> c_int,
     allgather: unsafe extern "C" fn(*mut c_void, *const c_void, usize, *mut c_void) -> c_int,
+    max: unsafe extern "C" fn(*mut c_void, *mut u64, usize) -> c_int,
+    sum_before: unsafe extern "C" fn(*mut c_void, *mut u64, usize) -> c_int,
     open: unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *mut *mut c_void) -> c_int,
-    write_at_all: unsafe extern "C" fn(
-        *mut c_void,
-        *mut c_void,
-        u64,
-        *const c_void,
-        usize,
-        *mut usize,
-    ) -> c_int,
+    write_at_all: Write,
+    write_at: Write,
     read_at_all: unsafe extern "C" fn(
         *mut c_void,
         *mut c_void,
@@ -78,6 +78,17 @@ impl TableTransport {
         };
         Err(io::Error::other(text).into())
     }
+
+    fn write(&self, call: Write, file: *mut c_void, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut done = 0;
+        let (data, len) = (address(bytes).cast(), bytes.len());
+        // SAFETY: the file is open, `data` has `len` bytes.
+        self.check(unsafe { call(self.0.context, file, offset, data, len, &raw mut done) })?;
+        if done == len {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::StorageFull, "not all bytes were written").into())
+    }
 }
 
 impl Transport for TableTransport {
@@ -103,6 +114,17 @@ impl Transport for TableTransport {
         self.check(unsafe { (self.0.bcast)(self.0.context, data, len, root as c_int) })
     }
 
+    fn max(&self, values: &mut [u64]) -> Result<()> {
+        let (numbers, len) = (values.as_mut_ptr(), values.len());
+        // SAFETY: `numbers` has `len` numbers.
+        self.check(unsafe { (self.0.max)(self.0.context, numbers, len) })
+    }
+
+    fn sum_before(&self, values: &mut [u64; 2]) -> Result<()> {
+        // SAFETY: there are two numbers.
+        self.check(unsafe { (self.0.sum_before)(self.0.context, values.as_mut_ptr(), 2) })
+    }
+
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
         if all.len() != mine.len() * self.size() {
             return Err(Error::argument("expected a buffer for the message of every rank"));
@@ -124,16 +146,11 @@ impl Transport for TableTransport {
     }
 
     fn write_at_all(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
-        let mut done = 0;
-        let (data, len) = (address(bytes).cast(), bytes.len());
-        // SAFETY: the file is open, `data` has `len` bytes.
-        self.check(unsafe {
-            (self.0.write_at_all)(self.0.context, *file, offset, data, len, &raw mut done)
-        })?;
-        if done == len {
-            return Ok(());
-        }
-        Err(io::Error::new(io::ErrorKind::StorageFull, "not all bytes were written").into())
+        self.write(self.0.write_at_all, *file, offset, bytes)
+    }
+
+    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write(self.0.write_at, *file, offset, bytes)
     }
 
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()> {

@@ -86,6 +86,31 @@ impl Transport for Mpi {
         Ok(())
     }
 
+    fn max(&self, values: &mut [u64]) -> Result<()> {
+        let mine = values.to_vec();
+        let (from, to) = (mine.as_ptr().cast::<c_void>(), values.as_mut_ptr().cast::<c_void>());
+        let count = values.len() as c_int;
+        // SAFETY: `from` and `to` have `count` numbers; the others are constants of the library.
+        check(unsafe {
+            let (kind, op) = (ffi::RSMPI_UINT64_T, ffi::RSMPI_MAX);
+            ffi::MPI_Allreduce(from, to, count, kind, op, self.communicator)
+        })
+    }
+
+    fn sum_before(&self, values: &mut [u64; 2]) -> Result<()> {
+        let mine = *values;
+        // The call leaves the result of rank 0 undefined.
+        let mut sums = [0_u64; 2];
+        let (from, to) = (mine.as_ptr().cast::<c_void>(), sums.as_mut_ptr().cast::<c_void>());
+        // SAFETY: `from` and `to` have two numbers; the others are constants of the library.
+        check(unsafe {
+            let (kind, op) = (ffi::RSMPI_UINT64_T, ffi::RSMPI_SUM);
+            ffi::MPI_Exscan(from, to, 2, kind, op, self.communicator)
+        })?;
+        *values = if self.rank == 0 { [0; 2] } else { sums };
+        Ok(())
+    }
+
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
         let count = c_int::try_from(mine.len()).ok();
         let count = count.filter(|_| all.len() == mine.len() * self.size);

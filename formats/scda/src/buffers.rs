@@ -40,20 +40,6 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Last byte of the last element that is not empty.
-    pub(crate) fn last(self) -> Result<Option<u8>> {
-        match self {
-            Self::Contiguous(bytes) => Ok(bytes.last().copied()),
-            Self::Indirect(parts) => Ok(parts.iter().rev().find_map(|p| p.last().copied())),
-            Self::Fetched(0, _) => Ok(None),
-            Self::Fetched(bytes, fetch) => {
-                let mut last = [0];
-                fetch(bytes - 1, &mut last)?;
-                Ok(Some(last[0]))
-            }
-        }
-    }
-
     /// Whether number and sizes of the elements are those of `sizes`, whose sum is `total`.
     pub(crate) fn matches(self, total: Option<u64>, sizes: impl Iterator<Item = u64>) -> bool {
         match self {

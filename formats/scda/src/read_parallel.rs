@@ -9,7 +9,7 @@ mod data;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
-use spile_core::comm::{Comm, SharedSource, agree, agree_alike};
+use spile_core::comm::{Comm, SharedSource, agree, agree_alike, agree_call};
 use spile_core::layout::Codec as _;
 use spile_core::{Error, Limits, Result};
 
@@ -123,7 +123,7 @@ impl<'c> Cursor<'c> {
         let at = self.agree_alike(checked, root)?;
         let here = self.comm.rank() == root;
         let into = into.filter(|_| here).map_or(&mut [][..], |bytes| &mut bytes[..]);
-        self.file.read_at_all(at, into)?;
+        self.agree(self.file.read(at, into, ENTRY))?;
         self.close()
     }
 
@@ -157,17 +157,15 @@ impl<'c> Cursor<'c> {
             Ok((data.end(), Some(vec![0; stored])))
         });
         let (at, stored) = self.agree_alike(checked, root)?;
-        match (into, stored) {
+        let longest = self.current()?.headers.data.size;
+        let read = match (into, stored) {
             (Some(into), Some(mut stored)) => {
-                self.file.read_at_all(at, &mut stored)?;
-                let decoded = Convention.decode(&stored, into).map_err(|e| e.at(at));
-                self.agree(decoded)?;
+                let read = self.file.read(at, &mut stored, longest);
+                read.and_then(|()| Convention.decode(&stored, into).map_err(|e| e.at(at)))
             }
-            (into, _) => {
-                self.file.read_at_all(at, into.unwrap_or_default())?;
-                self.agree(Ok(()))?;
-            }
-        }
+            (into, _) => self.file.read(at, into.unwrap_or_default(), longest),
+        };
+        self.agree(read)?;
         self.close()
     }
 
@@ -199,13 +197,13 @@ impl<'c> Cursor<'c> {
             let at = open.headers.data.end().saturating_add(first.saturating_mul(size));
             Ok((open.headers.announcement.is_some(), size, at))
         });
-        let (encoded, size, at) = self.agree_alike(checked, counts)?;
+        let ((encoded, size, at), longest) = self.agree_slots(checked, counts, into.as_ref())?;
         let mine = counts[self.comm.rank()] as usize;
         if encoded {
             self.read_share(counts)?;
             self.decode_elements(std::iter::repeat_n(size, mine), into)?;
         } else {
-            self.read_elements(at, into)?;
+            self.read_elements(at, into, longest)?;
         }
         self.close()
     }
@@ -252,14 +250,14 @@ impl<'c> Cursor<'c> {
             }
             Err(Error::argument("expected buffers of the sizes in the file"))
         });
-        let (sizes, encoded) = self.agree_alike(checked, counts)?;
+        let ((sizes, encoded), longest) = self.agree_slots(checked, counts, into.as_ref())?;
         if encoded {
             self.decode_elements(sizes.iter().copied(), into)?;
         } else {
             let at = self.current().map_or(0, |open| {
                 open.headers.data.data() + open.share.as_ref().map_or(0, |share| share.before)
             });
-            self.read_elements(at, into)?;
+            self.read_elements(at, into, longest)?;
         }
         self.close()
     }
@@ -339,6 +337,22 @@ impl<'c> Cursor<'c> {
     fn agree_alike<T>(&self, mine: Result<T>, arguments: impl Hash) -> Result<T> {
         agree_alike(self.comm, mine.map_err(|e| e.with_path(&self.path)), arguments)
     }
+
+    /// [`Cursor::agree_alike`] of a call that fills `slots`; also returns the maximum bytes of a rank in one
+    /// buffer, and in one buffer per element.
+    fn agree_slots<T>(
+        &self,
+        mine: Result<T>,
+        counts: &[u64],
+        slots: Option<&Slots<'_, '_>>,
+    ) -> Result<(T, [u64; 2])> {
+        let bytes = match slots {
+            None => [0; 2],
+            Some(Slots::Contiguous(buffer)) => [buffer.len() as u64, 0],
+            Some(Slots::Indirect(slots)) => [0, slots.iter().map(|slot| slot.len() as u64).sum()],
+        };
+        agree_call(self.comm, mine.map_err(|e| e.with_path(&self.path)), counts, bytes)
+    }
 }
 
 /// Number of elements of each rank if `count` elements are split evenly; the first ranks get one more.
@@ -355,7 +369,14 @@ fn read_on_all(
     len: usize,
 ) -> Result<Vec<u8>> {
     let len = file.len().saturating_sub(offset).min(len as u64) as usize;
-    let mut bytes = vec![0; if comm.rank() == 0 { len } else { 0 }];
-    file.read_at_all(offset, &mut bytes)?;
-    comm.broadcast(0, &bytes)
+    // The first byte is 1 after an error.
+    let mut bytes = vec![0; len + 1];
+    let read = file.read_at_root(offset, &mut bytes[1..]);
+    bytes[0] = u8::from(read.is_err());
+    comm.broadcast(0, &mut bytes)?;
+    if bytes[0] != 0 {
+        agree(comm, read)?;
+    }
+    bytes.remove(0);
+    Ok(bytes)
 }

@@ -1,9 +1,12 @@
 //! The native writer (appendix A.4): all ranks of a job write sections collectively. The bytes of the
 //! file do not depend on the number of ranks or the partition.
 
+use std::hash::Hash;
 use std::path::Path;
 
-use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
+use spile_core::comm::{
+    Comm, SharedSink, agree, agree_alike, agree_call, agree_max, reserve, write_at_root,
+};
 use spile_core::{Error, Overwrite, Result};
 
 use crate::buffers::{
@@ -16,8 +19,12 @@ use crate::wire::{
     format_entries, pad,
 };
 
-/// Bytes written at once if they are not written directly from the caller's buffer.
-const AT_ONCE: usize = 1 << 20;
+/// Bytes that one rank writes at once if they are not written directly from the caller's buffer. A
+/// multiple of the size of a count entry.
+const AT_ONCE: u64 = 1 << 20;
+
+/// Likewise for each rank in a collective write.
+const AT_ONCE_COLLECTIVE: u64 = 16 << 20;
 
 /// Options for writing a file.
 #[derive(Clone, Debug)]
@@ -36,6 +43,25 @@ impl Default for Options {
     fn default() -> Self {
         let vendor = format!("spile {}", env!("CARGO_PKG_VERSION")).into_bytes();
         Self { vendor, breaks: Breaks::Unix, level: 9, overwrite: Overwrite::Never }
+    }
+}
+
+/// How the data of a section are distributed over the ranks; the same on every rank.
+#[derive(Clone, Copy)]
+struct Spread {
+    /// Maximum bytes of a rank.
+    longest: u64,
+    /// Last rank with data.
+    last: Option<usize>,
+    /// Some rank has elements that are not contiguous.
+    copied: bool,
+}
+
+impl Spread {
+    /// Of a table with one count entry per element.
+    fn of_table(counts: &[u64]) -> Self {
+        let longest = counts.iter().max().unwrap_or(&0) * ENTRY;
+        Self { longest, last: counts.iter().rposition(|count| *count > 0), copied: true }
     }
 }
 
@@ -71,22 +97,25 @@ impl<'c> Writer<'c> {
         let mut writer = Self { comm, file, cursor: 0, options };
         let mut header = b"scdata0 ".to_vec();
         header.extend(pad(&writer.options.vendor, 24, writer.options.breaks));
-        header.extend(writer.head(b'F', user));
+        header.extend(writer.head(b'F', user, &[]));
         header.extend(data_padding_bytes(0, None, writer.options.breaks));
-        writer.write_at_root(0, &header)?;
+        write_at_root(comm, &*writer.file, 0, 0, &header)?;
         writer.cursor = FILE_HEADER;
         Ok(writer)
     }
 
     /// Writes an I section: 32 bytes, passed on rank `root`.
     pub fn inline(&mut self, user: &[u8], root: usize, data: Option<&[u8; 32]>) -> Result<()> {
+        let end = self.cursor + SECTION_HEADER + ENTRY;
         let checked = self.check_root(user, root, data.is_some());
+        let checked = checked.and_then(|()| self.file.reserve(end));
         agree_alike(self.comm, checked, (user, root))?;
-        let mut bytes = self.head(b'I', user);
-        bytes.extend_from_slice(data.map_or(&[], |d| &d[..]));
-        let mine = if self.comm.rank() == root { &bytes[..] } else { &[] };
-        self.file.write_at_all(self.cursor, mine)?;
-        self.cursor += SECTION_HEADER + ENTRY;
+        let head = self.head(b'I', user, &[]);
+        let data = data.filter(|_| self.comm.rank() == root);
+        let parts = data.map(|data| [&head[..], data]);
+        let written = self.file.write_alone(self.cursor, parts.as_ref().map_or(&[], |p| &p[..]));
+        agree(self.comm, written)?;
+        self.cursor = end;
         Ok(())
     }
 
@@ -113,32 +142,33 @@ impl<'c> Writer<'c> {
         encode: bool,
     ) -> Result<()> {
         let here = self.comm.rank() == root;
-        let checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
+        let head = self.head(b'B', user, &[(b'E', size)]);
+        let mut checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
             Some(data) if here && data.bytes() != size => {
                 Err(Error::argument(format!("expected {size} bytes, found {}", data.bytes())))
             }
             _ if size >= 1 << 62 => Err(too_large()),
             _ => Ok(()),
         });
-        agree_alike(self.comm, checked, (user, root, size, encode))?;
-        let data = data.filter(|_| here).unwrap_or(Elements::Contiguous(&[]));
         if !encode {
-            return self.write_block(user, size, data);
+            checked = checked.and_then(|()| self.reserve(&head, size));
+        }
+        let data = data.filter(|_| here).unwrap_or(Elements::Contiguous(&[]));
+        let ((), spread) = self.agree(checked, (user, root, size, encode), data)?;
+        if !encode {
+            return self.write_section(&head, root, 0, size, data, spread);
         }
         let mut encoded = Vec::new();
         let Options { level, breaks, .. } = self.options;
         let mut encode =
             || Encoder::new(level, breaks)?.encode(data.contiguous(&mut Vec::new())?, &mut encoded);
-        agree(self.comm, if here { encode() } else { Ok(()) })?;
-        let lengths = gather_numbers(self.comm, encoded.len() as u64)?;
-        self.write_announcement(COMPRESSED_BLOCK, size)?;
-        self.write_block(user, lengths[root], Elements::Contiguous(&encoded))
-    }
-
-    /// Writes a block of `size` bytes, all of which are on one rank.
-    fn write_block(&mut self, user: &[u8], size: u64, data: Elements<'_>) -> Result<()> {
-        let start = self.write_head(b'B', user, &[(b'E', size)])?;
-        self.write_data(start, start, size, data)
+        let done = if here { encode() } else { Ok(()) };
+        let data = Elements::Contiguous(&encoded);
+        let ((), spread) = self.agree(done, (), data)?;
+        let mut head = self.announcement(COMPRESSED_BLOCK, size);
+        head.extend(self.head(b'B', user, &[(b'E', spread.longest)]));
+        reserve(self.comm, &*self.file, self.section_end(&head, spread.longest))?;
+        self.write_section(&head, root, 0, spread.longest, data, spread)
     }
 
     /// Writes an A section: elements of `size` bytes. `counts` is the number of elements of each rank,
@@ -160,16 +190,21 @@ impl<'c> Writer<'c> {
                     data.bytes()
                 )));
             }
-            number.checked_mul(size).filter(|bytes| *bytes < 1 << 62).ok_or_else(too_large)
+            let bytes = number.checked_mul(size).filter(|bytes| *bytes < 1 << 62);
+            let bytes = bytes.ok_or_else(too_large)?;
+            let head = self.head(b'A', user, &[(b'N', number), (b'E', size)]);
+            if !encode {
+                self.reserve(&head, bytes)?;
+            }
+            Ok((bytes, head))
         });
-        let bytes = agree_alike(self.comm, checked, (user, counts, size, encode))?;
+        let ((bytes, head), spread) = self.agree(checked, (user, counts, size, encode), data)?;
+        let rank = self.comm.rank();
         if encode {
-            self.write_announcement(COMPRESSED_ARRAY, size)?;
-            let mine = counts[self.comm.rank()] as usize;
-            return self.write_encoded(user, counts, mine, |_| size, data);
+            let first = self.announcement(COMPRESSED_ARRAY, size);
+            return self.write_encoded(first, user, counts, counts[rank] as usize, |_| size, data);
         }
-        let start = self.write_head(b'A', user, &[(b'N', total(counts)?), (b'E', size)])?;
-        self.write_data(start, start + before(counts, self.comm.rank()) * size, bytes, data)
+        self.write_section(&head, 0, before(counts, rank) * size, bytes, data, spread)
     }
 
     /// Writes a V section: elements of different sizes. `counts` is the number of elements of each rank,
@@ -194,44 +229,64 @@ impl<'c> Writer<'c> {
                 data.bytes()
             )))
         });
-        agree_alike(self.comm, checked, (user, counts, encode))?;
+        let ((), spread) = self.agree(checked, (user, counts, encode), data)?;
         if !encode {
-            return self.write_varray(user, counts, sizes, data);
+            return self.write_varray(Vec::new(), user, counts, sizes, data, spread);
         }
         let number = total(counts)?;
-        let start = self.write_head(b'A', COMPRESSED_VARRAY, &[(b'N', number), (b'E', ENTRY)])?;
-        self.write_entries(start, b'U', counts, sizes)?;
-        // The last byte of an entry is a line break in either style.
-        self.pad_data(start, number * ENTRY, Some(b'\n').filter(|_| number > 0))?;
-        self.write_encoded(user, counts, sizes.len(), |k| sizes[k], data)
+        let head = self.head(b'A', COMPRESSED_VARRAY, &[(b'N', number), (b'E', ENTRY)]);
+        reserve(self.comm, &*self.file, self.section_end(&head, number * ENTRY))?;
+        let position = before(counts, self.comm.rank()) * ENTRY;
+        let fetch = self.fetch_entries(b'U', sizes);
+        let table = Elements::Fetched(sizes.len() as u64 * ENTRY, &fetch);
+        let spread = Spread::of_table(counts);
+        self.write_section(&head, 0, position, number * ENTRY, table, spread)?;
+        self.write_encoded(Vec::new(), user, counts, sizes.len(), |k| sizes[k], data)
     }
 
+    /// Writes a V section after the bytes `first`. The ranks have agreed on the arguments.
     fn write_varray(
         &mut self,
+        first: Vec<u8>,
         user: &[u8],
         counts: &[u64],
         sizes: &[u64],
         data: Elements<'_>,
+        spread: Spread,
     ) -> Result<()> {
-        let lengths = gather_numbers(self.comm, data.bytes())?;
-        let bytes = total(&lengths)?;
-        let table = self.write_head(b'V', user, &[(b'N', total(counts)?)])?;
-        self.write_entries(table, b'E', counts, sizes)?;
-        let start = table + total(counts)? * ENTRY;
-        self.write_data(start, start + before(&lengths, self.comm.rank()), bytes, data)
+        let rank = self.comm.rank();
+        let number = total(counts)?;
+        let mut head = first;
+        head.extend(self.head(b'V', user, &[(b'N', number)]));
+        let table = self.cursor + head.len() as u64;
+        let start = table + number * ENTRY;
+        // Only the sum over the ranks before this one is needed; the end is the maximum over all ranks.
+        let mine = start.saturating_add(self.comm.sum_before(data.bytes())?);
+        let mut end = [mine.saturating_add(data.bytes())];
+        let fits = if end[0] < 1 << 62 { Ok(()) } else { Err(too_large()) };
+        agree_max(self.comm, fits, &mut end)?;
+        let bytes = end[0] - start;
+        reserve(self.comm, &*self.file, end[0] + data_padding(bytes))?;
+        let fetch = self.fetch_entries(b'E', sizes);
+        let entries = Elements::Fetched(sizes.len() as u64 * ENTRY, &fetch);
+        let (at, head) = match rank {
+            0 => (self.cursor, &head[..]),
+            _ => (table + before(counts, rank) * ENTRY, &[][..]),
+        };
+        let in_table = Spread::of_table(counts);
+        let sized = self.put(at, head, entries, false, in_table, number * ENTRY);
+        let pads = rank == spread.last.unwrap_or(0);
+        let written = self.put(mine, &[], data, pads, spread, bytes);
+        agree(self.comm, sized.and(written))?;
+        self.cursor = end[0] + data_padding(bytes);
+        Ok(())
     }
 
-    /// Writes type, user string and counts of a section. Returns the offset of the first byte after them.
-    fn write_head(&self, letter: u8, user: &[u8], counts: &[(u8, u64)]) -> Result<u64> {
-        let mut head = self.head(letter, user);
-        head.extend(counts.iter().flat_map(|(letter, value)| self.entries(*letter, &[*value])));
-        self.write_at_root(self.cursor, &head)?;
-        Ok(self.cursor + head.len() as u64)
-    }
-
-    /// Compresses the elements of this rank on all threads and writes them as a V section.
+    /// Compresses the elements of this rank on all threads and writes them as a V section after the bytes
+    /// `first`.
     fn write_encoded(
         &mut self,
+        first: Vec<u8>,
         user: &[u8],
         counts: &[u64],
         number: usize,
@@ -246,25 +301,32 @@ impl<'c> Writer<'c> {
         let runs = split((0..number).map(&size_of), ELEMENTS_AT_ONCE, BYTES_AT_ONCE);
         if self.comm.size() > 1 {
             // The offset of a rank's elements depends on the compressed sizes of the other ranks.
-            agree(self.comm, encode(&runs, &mut parts))?;
+            let encoded = encode(&runs, &mut parts);
             let sizes: Vec<u64> = parts.iter().flat_map(|(sizes, _)| sizes).copied().collect();
             let pieces: Vec<&[u8]> = parts.iter().map(|(_, bytes)| bytes.as_slice()).collect();
-            return self.write_varray(user, counts, &sizes, Elements::Indirect(&pieces));
+            let data = Elements::Indirect(&pieces);
+            let ((), spread) = self.agree(encoded, (), data)?;
+            return self.write_varray(first, user, counts, &sizes, data, spread);
         }
-        let table = self.write_head(b'V', user, &[(b'N', number as u64)])?;
+        let mut head = first;
+        head.extend(self.head(b'V', user, &[(b'N', number as u64)]));
+        self.file.write_alone(self.cursor, &[&head])?;
+        let table = self.cursor + head.len() as u64;
         let start = table + number as u64 * ENTRY;
         let (mut entry, mut at, mut last) = (table, start, None);
         for batch in split(runs.iter().map(|run| run.bytes), usize::MAX, ENCODED_AT_ONCE) {
             encode(&runs[batch.first..batch.first + batch.number], &mut parts)?;
             for (sizes, bytes) in &parts {
-                self.file.write_at_all(entry, &self.entries(b'E', sizes))?;
-                self.file.write_at_all(at, bytes)?;
+                self.file.write_alone(entry, &[&self.entries(b'E', sizes)])?;
+                self.file.write_alone(at, &[bytes])?;
                 entry += sizes.len() as u64 * ENTRY;
                 at += bytes.len() as u64;
                 last = bytes.last().copied().or(last);
             }
         }
-        self.pad_data(start, at - start, last)
+        self.file.write_alone(at, &[&data_padding_bytes(at - start, last, breaks)])?;
+        self.cursor = at + data_padding(at - start);
+        Ok(())
     }
 
     /// Completes the file. It does not exist under its name before.
@@ -272,82 +334,128 @@ impl<'c> Writer<'c> {
         self.file.finish()
     }
 
-    /// Writes this rank's data at offset `mine`, and the padding after the `bytes` of all ranks, which begin
-    /// at `start`.
-    fn write_data(&mut self, start: u64, mine: u64, bytes: u64, data: Elements<'_>) -> Result<()> {
-        let (contiguous, other) = match data {
-            Elements::Contiguous(all) => (all, Elements::Contiguous(&[])),
-            other => (&[][..], other),
+    /// Agrees on the result and the arguments of a call, and on the distribution of the data.
+    fn agree<T>(
+        &self,
+        checked: Result<T>,
+        arguments: impl Hash,
+        data: Elements<'_>,
+    ) -> Result<(T, Spread)> {
+        let bytes = data.bytes();
+        let last = if bytes > 0 { self.comm.rank() as u64 + 1 } else { 0 };
+        let copied = u64::from(bytes > 0 && !matches!(data, Elements::Contiguous(_)));
+        let (value, [longest, last, copied]) =
+            agree_call(self.comm, checked, arguments, [bytes, last, copied])?;
+        let last = last.checked_sub(1).map(|rank| rank as usize);
+        Ok((value, Spread { longest, last, copied: copied > 0 }))
+    }
+
+    /// Writes `head` on rank `root`, the data of every rank, those of this rank at offset `position` of the
+    /// `bytes` of all ranks, and the padding. The data of ranks before `root` are empty. The space is
+    /// reserved.
+    fn write_section(
+        &mut self,
+        head: &[u8],
+        root: usize,
+        position: u64,
+        bytes: u64,
+        data: Elements<'_>,
+        spread: Spread,
+    ) -> Result<()> {
+        let rank = self.comm.rank();
+        let start = self.cursor + head.len() as u64;
+        let end = self.section_end(head, bytes);
+        let (at, head) =
+            if rank == root { (self.cursor, head) } else { (start + position, &[][..]) };
+        let pads = rank == spread.last.unwrap_or(root);
+        agree(self.comm, self.put(at, head, data, pads, spread, bytes))?;
+        self.cursor = end;
+        Ok(())
+    }
+
+    /// Writes `head` and `data` of this rank from offset `at`, and the padding of the section if it `pads`.
+    /// If all `bytes` are on one rank, it writes them independently, otherwise the write is collective.
+    fn put(
+        &self,
+        mut at: u64,
+        mut head: &[u8],
+        data: Elements<'_>,
+        pads: bool,
+        spread: Spread,
+        bytes: u64,
+    ) -> Result<()> {
+        let alone = spread.longest == bytes;
+        let write = |at, parts: &[&[u8]], longest| match alone {
+            true => self.file.write_alone(at, parts),
+            // Headers and padding are shorter than 256 bytes.
+            false => self.file.write(at, parts, longest + 256),
         };
-        self.file.write_at_all(mine, contiguous)?;
-        self.write_buffered(mine, other)?;
-        // The padding depends on the last byte of the last rank with data.
-        let last = agree(self.comm, data.last())?;
-        let lasts = self.comm.allgather(last.as_slice())?;
-        let last = lasts.iter().rev().find_map(|byte| byte.first().copied());
-        self.pad_data(start, bytes, last)
-    }
-
-    /// Writes elements that are not contiguous through a buffer. All ranks take part in every round.
-    fn write_buffered(&self, mut at: u64, data: Elements<'_>) -> Result<()> {
+        let padding = |last: Option<&u8>| match pads {
+            true => data_padding_bytes(bytes, last.copied(), self.options.breaks),
+            false => Vec::new(),
+        };
+        if let (Elements::Contiguous(all), false) = (data, spread.copied) {
+            return write(at, &[head, all, &padding(all.last())], spread.longest);
+        }
+        // The other elements are copied to a buffer. All ranks take part in every round.
+        let at_once = if alone { AT_ONCE } else { AT_ONCE_COLLECTIVE };
         let mut left = data.bytes();
-        let rounds = gather_numbers(self.comm, left.div_ceil(AT_ONCE as u64))?;
-        let mut buffer = vec![0; left.min(AT_ONCE as u64) as usize];
+        let mut buffer = vec![0; left.min(at_once) as usize];
         let mut fill = data.reader();
-        let mut filled = Ok(());
-        for _ in 0..rounds.into_iter().max().unwrap_or(0) {
-            let piece = &mut buffer[..left.min(AT_ONCE as u64) as usize];
-            if filled.is_ok() {
-                filled = fill(piece);
-            }
-            if filled.is_err() && self.comm.size() == 1 {
-                // No other rank waits for this one.
-                return filled;
-            }
-            self.file.write_at_all(at, piece)?;
-            at += piece.len() as u64;
+        let mut result = Ok(());
+        for round in 0..spread.longest.div_ceil(at_once).max(1) {
+            let piece = &mut buffer[..left.min(at_once) as usize];
+            let last_round = left == piece.len() as u64 && (left > 0 || round == 0);
             left -= piece.len() as u64;
+            if result.is_ok() {
+                result = fill(piece);
+            }
+            let padding = if last_round { padding(piece.last()) } else { Vec::new() };
+            let longest = spread.longest.min(at_once);
+            result = result.and(write(at, &[head, piece, &padding], longest));
+            at += (head.len() + piece.len()) as u64;
+            head = &[];
         }
-        agree(self.comm, filled)
+        result
     }
 
-    /// Writes the padding after the `bytes` that begin at `start`, and moves the cursor to its end.
-    fn pad_data(&mut self, start: u64, bytes: u64, last: Option<u8>) -> Result<()> {
-        self.write_at_root(start + bytes, &data_padding_bytes(bytes, last, self.options.breaks))?;
-        self.cursor = start + bytes + data_padding(bytes);
-        Ok(())
-    }
-
-    /// Writes the count entries of this rank's elements to the table at `table`.
-    fn write_entries(&self, table: u64, letter: u8, counts: &[u64], sizes: &[u64]) -> Result<()> {
-        let mut at = table + before(counts, self.comm.rank()) * ENTRY;
-        let per_round = AT_ONCE / ENTRY as usize;
-        let mut parts = sizes.chunks(per_round);
-        let mut entries = Vec::new();
-        for _ in 0..counts.iter().max().unwrap_or(&0).div_ceil(per_round as u64) {
-            let part = parts.next().unwrap_or_default();
-            format_entries(letter, part, self.options.breaks, &mut entries);
-            self.file.write_at_all(at, &entries)?;
-            at += entries.len() as u64;
+    /// A function that supplies this rank's part of a table of count entries.
+    fn fetch_entries<'s>(
+        &self,
+        letter: u8,
+        sizes: &'s [u64],
+    ) -> impl Fn(u64, &mut [u8]) -> Result<()> + Sync + use<'s> {
+        let breaks = self.options.breaks;
+        move |at, buffer| {
+            let (first, skipped) = ((at / ENTRY) as usize, (at % ENTRY) as usize);
+            let number = (skipped + buffer.len()).div_ceil(ENTRY as usize);
+            let mut entries = Vec::with_capacity(number * ENTRY as usize);
+            format_entries(letter, &sizes[first..first + number], breaks, &mut entries);
+            buffer.copy_from_slice(&entries[skipped..skipped + buffer.len()]);
+            Ok(())
         }
-        Ok(())
     }
 
-    fn write_at_root(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let mine = if self.comm.rank() == 0 { bytes } else { &[] };
-        self.file.write_at_all(offset, mine)
+    /// Reserves space for a section at the cursor.
+    fn reserve(&self, head: &[u8], bytes: u64) -> Result<()> {
+        self.file.reserve(self.section_end(head, bytes)).map(drop)
     }
 
-    /// Writes the I section before compressed data, with their uncompressed size (Figure 6).
-    fn write_announcement(&mut self, user: &[u8], size: u64) -> Result<()> {
-        self.cursor = self.write_head(b'I', user, &[(b'U', size)])?;
-        Ok(())
+    /// Offset of the first byte after a section at the cursor.
+    fn section_end(&self, head: &[u8], bytes: u64) -> u64 {
+        self.cursor + head.len() as u64 + bytes + data_padding(bytes)
     }
 
-    /// Type letter and user string, 64 bytes.
-    fn head(&self, letter: u8, user: &[u8]) -> Vec<u8> {
+    /// The I section before compressed data, with their uncompressed size (Figure 6).
+    fn announcement(&self, user: &[u8], size: u64) -> Vec<u8> {
+        self.head(b'I', user, &[(b'U', size)])
+    }
+
+    /// Type letter and user string, 64 bytes, and count entries, 32 bytes each.
+    fn head(&self, letter: u8, user: &[u8], counts: &[(u8, u64)]) -> Vec<u8> {
         let mut out = vec![letter, b' '];
         out.extend(pad(user, SECTION_HEADER as usize - 2, self.options.breaks));
+        out.extend(counts.iter().flat_map(|(letter, value)| self.entries(*letter, &[*value])));
         out
     }
 

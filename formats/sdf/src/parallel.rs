@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
+use spile_core::comm::{
+    Comm, SharedSink, agree, agree_alike, gather_numbers, write_at_root, write_parts,
+};
 use spile_core::{Error, Overwrite, Result};
 
 use crate::wire::block_type::BlockType;
@@ -60,10 +62,9 @@ impl<'c> SharedWriter<'c> {
         data: &[u8],
     ) -> Result<String> {
         let (id, block) = self.append(id, name, (kind, datatype), meta, data.len() as u64)?;
-        let data = if self.comm.rank() == root { data } else { &[] };
         let file = &self.layout.file;
         let bytes = file.in_order(datatype.dtype(file.order), data);
-        self.file.write_at_all(block.data.offset, &bytes)?;
+        write_at_root(self.comm, &*self.file, root, block.data.offset, &bytes)?;
         Ok(id)
     }
 
@@ -94,9 +95,10 @@ impl<'c> SharedWriter<'c> {
         let (id, block) = self.append(id, name, (kind, datatype), meta, expected * size)?;
         let file = &self.layout.file;
         let bytes = file.in_order(datatype.dtype(file.order), part.data);
-        let mut runs =
+        let runs =
             runs(&dims, size, part, &bytes).map(|(at, run)| (block.data.offset + at, run));
-        self.file.write_parts(block.data.offset + block.data.len, &mut runs)?;
+        let end = block.data.offset + block.data.len;
+        write_parts(self.comm, &*self.file, end, runs)?;
         Ok(id)
     }
 
@@ -121,8 +123,7 @@ impl<'c> SharedWriter<'c> {
     }
 
     fn write_at_root(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let bytes = if self.comm.rank() == 0 { bytes } else { &[] };
-        self.file.write_at_all(offset, bytes)
+        write_at_root(self.comm, &*self.file, 0, offset, bytes)
     }
 
     /// Writes the summary, then the number of blocks, and moves the file to its path.
@@ -132,10 +133,9 @@ impl<'c> SharedWriter<'c> {
         let finished =
             layout.finish().and_then(|(header, summary)| Ok((header.encode()?, summary)));
         let (header, summary) = agree(comm, finished)?;
-        let root = |bytes: &'_ [u8]| if comm.rank() == 0 { bytes.to_vec() } else { Vec::new() };
-        file.write_at_all(end, &root(&summary))?;
+        write_at_root(comm, &*file, 0, end, &summary)?;
         for (at, len) in LAST_FIELDS {
-            file.write_at_all(at, &root(&header[at as usize..at as usize + len]))?;
+            write_at_root(comm, &*file, 0, at, &header[at as usize..at as usize + len])?;
         }
         file.finish()
     }

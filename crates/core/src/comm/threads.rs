@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Comm, SharedSink, SharedSource, agree, broadcast_number};
+use super::{Comm, SharedSink, SharedSource, agree, broadcast_number, gather_numbers};
 use crate::{Error, Overwrite, Result, Sink, Source};
 
 /// One rank of a job whose ranks are threads of this process.
@@ -92,11 +92,27 @@ impl Comm for Threads<'_> {
         Ok(state.result.clone())
     }
 
-    fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>> {
-        let all = self.allgather(if self.rank == root { mine } else { &[] })?;
-        let missing =
-            || Error::argument(format!("no rank {root} in a job of {} ranks", self.job.size));
-        all.get(root).cloned().ok_or_else(missing)
+    fn max(&self, values: &mut [u64]) -> Result<()> {
+        let mine: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        for other in self.allgather(&mine)?.iter() {
+            for (value, raw) in values.iter_mut().zip(other.as_chunks().0) {
+                *value = u64::from_le_bytes(*raw).max(*value);
+            }
+        }
+        Ok(())
+    }
+
+    fn sum_before(&self, mine: u64) -> Result<u64> {
+        let all = gather_numbers(self, mine)?;
+        Ok(all[..self.rank].iter().fold(0, |sum, number| sum.saturating_add(*number)))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()> {
+        let all = self.allgather(if self.rank == root { bytes } else { &[] })?;
+        let sent = all.get(root).filter(|sent| sent.len() == bytes.len());
+        let sent = sent.ok_or_else(|| Error::argument(format!("rank {root} sent no message")))?;
+        bytes.copy_from_slice(sent);
+        Ok(())
     }
 
     fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>> {
@@ -117,7 +133,7 @@ impl Comm for Threads<'_> {
         let source = agree(self, Source::open(path))?;
         // The file may be growing: all ranks use the length seen by rank 0.
         let len = broadcast_number(self, 0, source.len())?;
-        Ok(Box::new(ThreadsSource { comm: self, source, len }))
+        Ok(Box::new(ThreadsSource { source, len, root: self.rank == 0 }))
     }
 }
 
@@ -127,13 +143,16 @@ struct ThreadsSink<'a> {
 }
 
 impl SharedSink for ThreadsSink<'_> {
-    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        agree(self.comm, self.sink.write_all_at(offset, bytes))
+    fn reserve(&self, end: u64) -> Result<bool> {
+        SharedSink::reserve(&*self.sink, end)
     }
 
-    fn write_parts(&self, _end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
-        let mut parts = parts.map(|(offset, bytes)| self.sink.write_all_at(offset, bytes));
-        agree(self.comm, parts.find(Result::is_err).unwrap_or(Ok(())))
+    fn write(&self, offset: u64, parts: &[&[u8]], longest: u64) -> Result<()> {
+        SharedSink::write(&*self.sink, offset, parts, longest)
+    }
+
+    fn write_alone(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        self.sink.write_alone(offset, parts)
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
@@ -154,19 +173,23 @@ impl SharedSink for ThreadsSink<'_> {
     }
 }
 
-struct ThreadsSource<'a> {
-    comm: &'a Threads<'a>,
+struct ThreadsSource {
     source: Source,
     len: u64,
+    root: bool,
 }
 
-impl SharedSource for ThreadsSource<'_> {
+impl SharedSource for ThreadsSource {
     fn len(&self) -> u64 {
         self.len
     }
 
-    fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        agree(self.comm, self.source.read_exact_at(offset, buffer))
+    fn read(&self, offset: u64, buffer: &mut [u8], _longest: u64) -> Result<()> {
+        self.source.read_exact_at(offset, buffer)
+    }
+
+    fn read_at_root(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        if self.root { self.source.read_exact_at(offset, buffer) } else { Ok(()) }
     }
 }
 
@@ -223,7 +246,7 @@ mod tests {
         Threads::run(5, |comm| {
             let file = comm.create(&path, Overwrite::Never).unwrap();
             let rank = comm.rank() as u8;
-            file.write_at_all(u64::from(rank) * 2, &[rank, rank]).unwrap();
+            agree(comm, file.write(u64::from(rank) * 2, &[&[rank], &[rank]], 2)).unwrap();
             assert!(!path.exists());
             file.finish().unwrap();
         });

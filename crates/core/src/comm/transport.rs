@@ -1,13 +1,16 @@
 //! Communicators over external collective calls: MPI through its Rust binding, or through callbacks of a
 //! C program.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Comm, SharedSink, SharedSource, agree, broadcast_number, gather_numbers};
+use super::{
+    Comm, PACKED, SharedSink, SharedSource, agree, broadcast_message, broadcast_number, pack, total,
+};
 use crate::{Error, Overwrite, Result, Sink, Source};
 
 /// Largest transfer in bytes; MPI counts are `int`.
@@ -16,8 +19,7 @@ const PIECE: usize = 1 << 30;
 /// Disk space is reserved in steps of this number of bytes.
 const RESERVE: u64 = 1 << 20;
 
-/// MPI calls, collective except for `rank`, `size` and `write_at`. A call may fail on some ranks only;
-/// [`Ranks`] makes the ranks agree.
+/// MPI calls, collective except for `rank`, `size` and `write_at`. A call may fail on some ranks only.
 pub trait Transport {
     /// An open file.
     type File;
@@ -31,6 +33,12 @@ pub trait Transport {
     /// Copies the `bytes` of `root` to all ranks. The length is the same on every rank and not 0.
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()>;
 
+    /// Replaces each value by its maximum over all ranks. The number of values is the same on every rank.
+    fn max(&self, values: &mut [u64]) -> Result<()>;
+
+    /// Replaces each value by its sum over the ranks before this one; 0 on rank 0. The sums do not overflow.
+    fn sum_before(&self, values: &mut [u64; 2]) -> Result<()>;
+
     /// Fills `all` with the bytes of all ranks, by rank. `mine` has the same length on every rank, not 0.
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
 
@@ -40,11 +48,8 @@ pub trait Transport {
     /// Writes the bytes of each rank, possibly none, less than 2^31.
     fn write_at_all(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Writes bytes of this rank, less than 2^31. Not collective. Unsupported by default.
-    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
-        let _ = (file, offset, bytes);
-        Err(Error::unsupported("", "this transport has no independent writes"))
-    }
+    /// Writes bytes of this rank, less than 2^31. Not collective.
+    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// Fills the buffer of each rank, possibly empty, less than 2^31 bytes. Fewer bytes are an error.
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()>;
@@ -94,35 +99,6 @@ impl<T: Transport> Ranks<T> {
             }
         }
     }
-
-    /// Transfers `len` bytes of this rank in pieces: `step` is called equally often on all ranks. Fails on all
-    /// ranks or on none.
-    fn in_pieces(
-        &self,
-        len: usize,
-        mut step: impl FnMut(usize, usize) -> Result<()>,
-    ) -> Result<()> {
-        let mut done = 0;
-        let mut result = Ok(());
-        loop {
-            let part = if result.is_ok() { (len - done).min(PIECE) } else { 0 };
-            let moved = step(done, part);
-            if result.is_ok() {
-                result = moved;
-            }
-            done += part;
-            let state = [u8::from(result.is_ok() && done < len), u8::from(result.is_err())];
-            let mut states = vec![0; 2 * self.0.size()];
-            self.0.allgather(&state, &mut states)?;
-            let states = states.as_chunks::<2>().0;
-            if states.iter().any(|state| state[1] != 0) {
-                return agree(self, result);
-            }
-            if states.iter().all(|state| state[0] == 0) {
-                return Ok(());
-            }
-        }
-    }
 }
 
 impl<T: Transport> Comm for Ranks<T> {
@@ -153,15 +129,20 @@ impl<T: Transport> Comm for Ranks<T> {
         Ok(Arc::new(parts.collect()))
     }
 
-    fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>> {
-        let mut len = (mine.len() as u64).to_le_bytes();
-        self.0.broadcast(root, &mut len)?;
-        let mut bytes = mine.to_vec();
-        bytes.resize(u64::from_le_bytes(len) as usize, 0);
-        if !bytes.is_empty() {
-            self.0.broadcast(root, &mut bytes)?;
-        }
-        Ok(bytes)
+    fn max(&self, values: &mut [u64]) -> Result<()> {
+        self.0.max(values)
+    }
+
+    fn sum_before(&self, mine: u64) -> Result<u64> {
+        // Sums of the upper and lower halves do not overflow.
+        let mut halves = [mine >> 32, mine & u64::from(u32::MAX)];
+        self.0.sum_before(&mut halves)?;
+        let sum = (u128::from(halves[0]) << 32) + u128::from(halves[1]);
+        Ok(u64::try_from(sum).unwrap_or(u64::MAX))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()> {
+        if bytes.is_empty() { Ok(()) } else { self.0.broadcast(root, bytes) }
     }
 
     /// The file has a temporary name `.NAME.XXXXXX.part` until it is finished, so that all processes can
@@ -175,18 +156,16 @@ impl<T: Transport> Comm for Ranks<T> {
                 name.into_os_string().into_encoded_bytes()
             });
         }
-        let name = self.broadcast(0, &agree(self, name)?)?;
+        let name = broadcast_message(self, 0, &agree(self, name)?)?;
         let file = self.open_file(Path::new(OsStr::from_bytes(&name)), path, true)?;
-        Ok(Box::new(RanksSink { file, sink, reserved: Cell::new(0), len: Cell::new(0) }))
+        Ok(Box::new(RanksSink { file, sink, reserved: Cell::new(0), end: Cell::new(0) }))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
-        let mut len = Ok(0);
-        if self.rank() == 0 {
-            len = Source::open(path).map(|source| source.len());
-        }
-        let len = broadcast_number(self, 0, agree(self, len)?)?;
-        Ok(Box::new(RanksSource { file: self.open_file(path, path, false)?, len }))
+        let root = if self.rank() == 0 { Source::open(path).map(Some) } else { Ok(None) };
+        let root = agree(self, root)?;
+        let len = broadcast_number(self, 0, root.as_ref().map_or(0, Source::len))?;
+        Ok(Box::new(RanksSource { file: self.open_file(path, path, false)?, root, len }))
     }
 }
 
@@ -202,6 +181,16 @@ struct RanksFile<'a, T: Transport> {
 impl<T: Transport> RanksFile<'_, T> {
     fn get(&self) -> Result<&T::File> {
         self.file.as_ref().ok_or_else(|| Error::argument("the file is closed"))
+    }
+
+    /// Writes bytes of this rank, of which no rank has more than `longest`. Collective.
+    fn in_pieces(&self, offset: u64, bytes: &[u8], longest: u64) -> Result<()> {
+        let file = self.get()?;
+        let mut pieces = bytes.chunks(PIECE);
+        each_round(offset, longest, |at| {
+            let written = self.ranks.0.write_at_all(file, at, pieces.next().unwrap_or_default());
+            written.map_err(|e| e.with_path(&self.path).at(at))
+        })
     }
 
     fn close(&mut self, keep: bool) -> Result<()> {
@@ -225,67 +214,85 @@ struct RanksSink<'a, T: Transport> {
     file: RanksFile<'a, T>,
     /// On rank 0: commits the file, or removes it.
     sink: Option<Sink>,
-    /// Bytes reserved on disk, and length of the file; the same on every rank.
+    /// Bytes reserved on disk; the same on every rank.
     reserved: Cell<u64>,
-    len: Cell<u64>,
+    /// Offset of the first byte after those that this rank wrote.
+    end: Cell<u64>,
 }
 
 impl<T: Transport> RanksSink<'_, T> {
-    /// Reserves disk space for the following writes of all ranks. In some MPI libraries a collective write
-    /// that runs out of space on one rank blocks the others.
-    fn reserve(&self, end: u64) -> Result<()> {
-        let ranks = self.file.ranks;
-        let ends = gather_numbers(ranks, end)?;
-        self.len.set(ends.into_iter().fold(self.len.get(), u64::max));
-        let (old, needed) = (self.reserved.get(), self.len.get());
-        if needed <= old {
-            return Ok(());
+    fn note_end(&self, offset: u64, parts: &[&[u8]]) {
+        let bytes = total(parts);
+        if bytes > 0 {
+            self.end.set(self.end.get().max(offset.saturating_add(bytes)));
         }
-        self.reserved.set(needed.saturating_add(RESERVE));
-        let sink = self.sink.as_ref();
-        agree(ranks, sink.map_or(Ok(()), |sink| sink.set_aside(old, self.reserved.get())))
     }
 }
 
 impl<T: Transport> SharedSink for RanksSink<'_, T> {
-    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let RanksFile { ranks, path, .. } = &self.file;
-        let file = self.file.get()?;
-        self.reserve(if bytes.is_empty() { 0 } else { offset + bytes.len() as u64 })?;
-        ranks.in_pieces(bytes.len(), |done, len| {
-            let at = offset + done as u64;
-            let written = ranks.0.write_at_all(file, at, &bytes[done..done + len]);
-            written.map_err(|e| e.with_path(path).at(at))
-        })
+    /// Rank 0 reserves the space.
+    fn reserve(&self, end: u64) -> Result<bool> {
+        let old = self.reserved.get();
+        if end <= old {
+            return Ok(false);
+        }
+        self.reserved.set(end.saturating_add(RESERVE));
+        let sink = self.sink.as_ref();
+        sink.map_or(Ok(()), |sink| sink.set_aside(old, self.reserved.get())).map(|()| true)
     }
 
-    fn write_parts(&self, end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+    /// Of many bytes, the largest part of each rank is written collectively and the others, such as headers,
+    /// independently.
+    fn write(&self, mut offset: u64, parts: &[&[u8]], longest: u64) -> Result<()> {
+        self.note_end(offset, parts);
+        if longest <= PACKED {
+            return self.file.in_pieces(offset, &pack(parts), longest);
+        }
+        let largest = (0..parts.len()).rev().max_by_key(|k| parts[*k].len());
+        let mut results = Vec::new();
+        for (k, part) in parts.iter().enumerate() {
+            results.push(if Some(k) == largest {
+                self.file.in_pieces(offset, part, longest)
+            } else {
+                self.write_alone(offset, &[part])
+            });
+            offset += part.len() as u64;
+        }
+        if largest.is_none() {
+            results.push(self.file.in_pieces(offset, &[], longest));
+        }
+        results.into_iter().collect()
+    }
+
+    fn write_alone(&self, mut offset: u64, parts: &[&[u8]]) -> Result<()> {
+        self.note_end(offset, parts);
         let RanksFile { ranks, path, .. } = &self.file;
         let file = self.file.get()?;
-        self.reserve(end)?;
-        let mut parts = parts.map(|(mut offset, bytes)| {
-            for piece in bytes.chunks(PIECE) {
-                let written = ranks.0.write_at(file, offset, piece);
-                written.map_err(|e| e.with_path(path).at(offset))?;
-                offset += piece.len() as u64;
-            }
-            Ok(())
-        });
-        let done = parts.find(Result::is_err).unwrap_or(Ok(()));
-        agree(*ranks, done)
+        let packed = if total(parts) <= PACKED { pack(parts) } else { Cow::default() };
+        let parts = if packed.is_empty() { parts } else { &[&*packed] };
+        for piece in parts.iter().flat_map(|part| part.chunks(PIECE)) {
+            let written = ranks.0.write_at(file, offset, piece);
+            written.map_err(|e| e.with_path(path).at(offset))?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        let Self { mut file, sink, len, .. } = *self;
+        let Self { mut file, sink, end, .. } = *self;
         file.close(true)?;
+        let mut len = [end.get()];
+        file.ranks.max(&mut len)?;
         // Unused reserved space is released.
-        let commit = |sink: Sink| sink.set_len(len.get()).and_then(|()| sink.commit());
+        let commit = |sink: Sink| sink.set_len(len[0]).and_then(|()| sink.commit());
         agree(file.ranks, sink.map_or(Ok(()), commit))
     }
 }
 
 struct RanksSource<'a, T: Transport> {
     file: RanksFile<'a, T>,
+    /// On rank 0: the same file, for reads that are not collective.
+    root: Option<Source>,
     len: u64,
 }
 
@@ -294,13 +301,32 @@ impl<T: Transport> SharedSource for RanksSource<'_, T> {
         self.len
     }
 
-    fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read(&self, offset: u64, buffer: &mut [u8], longest: u64) -> Result<()> {
         let RanksFile { ranks, path, .. } = &self.file;
         let file = self.file.get()?;
-        ranks.in_pieces(buffer.len(), |done, len| {
-            let at = offset.saturating_add(done as u64);
-            let read = ranks.0.read_at_all(file, at, &mut buffer[done..done + len]);
+        let mut pieces = buffer.chunks_mut(PIECE);
+        each_round(offset, longest, |at| {
+            let read = ranks.0.read_at_all(file, at, pieces.next().unwrap_or_default());
             read.map_err(|e| e.with_path(path).at(at))
         })
     }
+
+    fn read_at_root(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.root.as_ref().map_or(Ok(()), |source| source.read_exact_at(offset, buffer))
+    }
+}
+
+/// Calls `transfer` with the offset of each piece of at most `longest` bytes: equally often on all ranks,
+/// also after an error. Returns the first error.
+fn each_round(
+    offset: u64,
+    longest: u64,
+    mut transfer: impl FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    let mut result = Ok(());
+    for round in 0..longest.div_ceil(PIECE as u64) {
+        let done = transfer(offset.saturating_add(round * PIECE as u64));
+        result = result.and(done);
+    }
+    result
 }

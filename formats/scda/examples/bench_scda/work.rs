@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use protocol::{Buffer, reply};
-use spile_core::comm::{Comm, gather_numbers};
+use spile_core::comm::{Comm, broadcast_message, gather_numbers};
 use spile_core::{Limits, Overwrite};
 use spile_scda::wire::{Breaks, format_entries, parse_entries};
 use spile_scda::{Cursor, Elements, Options, Slots, Writer};
@@ -47,7 +47,7 @@ pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
         if comm.rank() == 0 {
             std::io::stdin().read_line(&mut line)?;
         }
-        let line = String::from_utf8(comm.broadcast(0, line.as_bytes())?)?;
+        let line = String::from_utf8(broadcast_message(comm, 0, line.as_bytes())?)?;
         let fields: Vec<&str> = line.split_whitespace().collect();
         if fields.is_empty() {
             return Ok(());

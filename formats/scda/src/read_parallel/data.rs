@@ -1,7 +1,7 @@
 //! Reads sizes and elements of one rank.
 
 use rayon::prelude::*;
-use spile_core::comm::gather_numbers;
+use spile_core::comm::agree_max;
 use spile_core::layout::Codec as _;
 use spile_core::{Error, Result};
 
@@ -10,8 +10,11 @@ use crate::buffers::{ENCODED_AT_ONCE, Slots, split};
 use crate::codec::Convention;
 use crate::wire::{ENTRIES_AT_ONCE, ENTRY, check_entries, parse_entries};
 
-/// Bytes read at once if they are not read directly into the caller's buffer.
+/// Bytes of count entries that are read at once.
 const AT_ONCE: usize = 1 << 20;
+
+/// Bytes of elements that are read at once if they are not read directly into the caller's buffer.
+const AT_ONCE_COLLECTIVE: usize = 16 << 20;
 
 impl Cursor<'_> {
     /// Reads this rank's stored sizes and determines where its elements begin.
@@ -55,13 +58,13 @@ impl Cursor<'_> {
             each(part);
         })?;
         let sum = self.agree(sum.filter(|sum| *sum < 1 << 62).ok_or_else(too_large))?;
-        let sums = gather_numbers(self.comm, sum)?;
-        let total = sums.iter().try_fold(0, add).ok_or_else(too_large).and_then(|total| {
-            data.section_end(self.file.len(), total)?;
-            Ok(total)
-        });
-        let total = total.map_err(|e| e.with_path(&self.path))?;
-        Ok((sums[..rank].iter().sum(), total))
+        let before = self.comm.sum_before(sum)?;
+        // The largest sum is that of all ranks.
+        let mut total = [before.saturating_add(sum)];
+        agree_max(self.comm, Ok(()), &mut total)?;
+        let fits = data.section_end(self.file.len(), total[0]);
+        fits.map_err(|e| e.with_path(&self.path))?;
+        Ok((before, total[0]))
     }
 
     /// The values of this rank's count entries, the first of which is at `at`. `counts` is the number of
@@ -91,36 +94,41 @@ impl Cursor<'_> {
             left -= number as u64;
             let (part, bytes) = (&mut values[..number], &mut bytes[..number * ENTRY as usize]);
             let at = at + round * AT_ONCE as u64;
-            self.file.read_at_all(at, bytes)?;
+            let read = self.file.read(at, bytes, AT_ONCE as u64);
             let pieces = bytes.par_chunks(ENTRIES_AT_ONCE * ENTRY as usize).enumerate();
             let done = pieces.zip(part.par_chunks_mut(ENTRIES_AT_ONCE)).try_for_each(
                 |((k, bytes), values)| {
                     parse_entries(bytes, letter, at + (k * ENTRIES_AT_ONCE) as u64 * ENTRY, values)
                 },
             );
-            parsed = parsed.and(done);
+            parsed = parsed.and(read).and(done);
             each(part);
         }
         self.agree(parsed)
     }
 
-    /// Fills the buffers of this rank with the bytes at `at`.
-    pub(super) fn read_elements(&self, mut at: u64, into: Option<Slots<'_, '_>>) -> Result<()> {
+    /// Fills the buffers of this rank with the bytes at `at`. `longest` is the maximum bytes of a rank in one
+    /// buffer, and in one buffer per element.
+    pub(super) fn read_elements(
+        &self,
+        mut at: u64,
+        into: Option<Slots<'_, '_>>,
+        longest: [u64; 2],
+    ) -> Result<()> {
         let (contiguous, separate): (&mut [u8], &mut [&mut [u8]]) = match into {
             None => (&mut [], &mut []),
             Some(Slots::Contiguous(bytes)) => (bytes, &mut []),
             Some(Slots::Indirect(slots)) => (&mut [], slots),
         };
-        self.file.read_at_all(at, contiguous)?;
+        let mut result = self.file.read(at, contiguous, longest[0]);
         // Separate slots are filled through a buffer. All ranks take part in every round.
         let mut left: usize = separate.iter().map(|slot| slot.len()).sum();
-        let rounds = gather_numbers(self.comm, left.div_ceil(AT_ONCE) as u64)?;
-        let mut buffer = vec![0; left.min(AT_ONCE)];
+        let mut buffer = vec![0; left.min(AT_ONCE_COLLECTIVE)];
         let mut slots = separate.iter_mut();
         let mut slot: &mut [u8] = &mut [];
-        for _ in 0..rounds.into_iter().max().unwrap_or(0) {
-            let mut bytes = &mut buffer[..left.min(AT_ONCE)];
-            self.file.read_at_all(at, bytes)?;
+        for _ in 0..longest[1].div_ceil(AT_ONCE_COLLECTIVE as u64) {
+            let mut bytes = &mut buffer[..left.min(AT_ONCE_COLLECTIVE)];
+            result = result.and(self.file.read(at, bytes, AT_ONCE_COLLECTIVE as u64));
             at += bytes.len() as u64;
             left -= bytes.len();
             while !bytes.is_empty() {
@@ -135,7 +143,7 @@ impl Cursor<'_> {
                 }
             }
         }
-        Ok(())
+        self.agree(result)
     }
 
     /// Decodes the elements of this rank into its buffers, on all threads.
@@ -153,15 +161,17 @@ impl Cursor<'_> {
         let batches = split(stored.iter().copied(), usize::MAX, ENCODED_AT_ONCE);
         let largest = batches.iter().map(|batch| batch.bytes).max().unwrap_or(0);
         let allowed = self.limits.allow(largest, "a batch of compressed elements");
-        let mut buffer = vec![0; self.agree(allowed)?];
-        let rounds = gather_numbers(self.comm, batches.len() as u64)?;
+        let mut most = [batches.len() as u64, largest];
+        let allowed = allowed.map_err(|e| e.with_path(&self.path));
+        let mut buffer = vec![0; agree_max(self.comm, allowed, &mut most)?];
+        let [rounds, longest] = most;
         let (mut stored, mut slots) = (stored, slots.as_mut_slice());
         let mut decoded = Ok(());
-        for round in 0..rounds.into_iter().max().unwrap_or(0) as usize {
+        for round in 0..rounds as usize {
             let batch = batches.get(round);
             let (number, bytes) = batch.map_or((0, 0), |batch| (batch.number, batch.bytes));
             let mut left = &mut buffer[..bytes as usize];
-            self.file.read_at_all(at, left)?;
+            let read = self.file.read(at, left, longest);
             let (sizes, more) = stored.split_at(number);
             let (targets, rest) = slots.split_at_mut(number);
             (stored, slots) = (more, rest);
@@ -175,7 +185,7 @@ impl Cursor<'_> {
                 elements.into_par_iter().with_min_len(8).try_for_each(|(at, element, target)| {
                     Convention.decode(element, target).map_err(|e| e.at(at))
                 });
-            decoded = decoded.and(done);
+            decoded = decoded.and(read).and(done);
         }
         self.agree(decoded)
     }

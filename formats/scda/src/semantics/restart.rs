@@ -268,8 +268,10 @@ impl Visitor for Restart<'_> {
             .and_then(|()| self.budget.charge(size.saturating_mul(16), "the list of descriptions"));
         agree(self.comm, allowed.map_err(|e| e.with_path(&self.path)))?;
         // All ranks parse the same bytes and need not agree on the result.
-        let text = self.cursor.block(0)?.unwrap_or_default();
-        self.comm.broadcast(0, &text)
+        let mut text = self.cursor.block(0)?.unwrap_or_default();
+        text.resize(size as usize, 0);
+        self.comm.broadcast(0, &mut text)?;
+        Ok(text)
     }
 
     fn plain(&mut self, _: &Self::Section) -> Result<()> {
