@@ -385,14 +385,17 @@ impl<'c> Writer<'c> {
         bytes: u64,
     ) -> Result<()> {
         let alone = spread.longest == bytes;
-        let write = |at, parts: &[&[u8]], longest| match alone {
-            true => self.file.write_alone(at, parts),
+        let write = |at, parts: &[&[u8]], longest| {
+            if alone {
+                return self.file.write_alone(at, parts);
+            }
             // Headers and padding are shorter than 256 bytes.
-            false => self.file.write(at, parts, longest + 256),
+            self.file.write(at, parts, longest + 256)
         };
-        let padding = |last: Option<&u8>| match pads {
-            true => data_padding_bytes(bytes, last.copied(), self.options.breaks),
-            false => Vec::new(),
+        let padding = |last: Option<&u8>| {
+            let padding =
+                pads.then(|| data_padding_bytes(bytes, last.copied(), self.options.breaks));
+            padding.unwrap_or_default()
         };
         if let (Elements::Contiguous(all), false) = (data, spread.copied) {
             return write(at, &[head, all, &padding(all.last())], spread.longest);

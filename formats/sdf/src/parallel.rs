@@ -95,8 +95,7 @@ impl<'c> SharedWriter<'c> {
         let (id, block) = self.append(id, name, (kind, datatype), meta, expected * size)?;
         let file = &self.layout.file;
         let bytes = file.in_order(datatype.dtype(file.order), part.data);
-        let runs =
-            runs(&dims, size, part, &bytes).map(|(at, run)| (block.data.offset + at, run));
+        let runs = runs(&dims, size, part, &bytes).map(|(at, run)| (block.data.offset + at, run));
         let end = block.data.offset + block.data.len;
         write_parts(self.comm, &*self.file, end, runs)?;
         Ok(id)
