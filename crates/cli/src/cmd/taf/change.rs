@@ -70,7 +70,7 @@ pub(crate) struct AppendArgs {
     file: PathBuf,
     /// Elements to append: any file with one array; - is standard input
     input: PathBuf,
-    /// Rewrite the whole file, so that a crash cannot lose comments
+    /// Copy the file whatever its size, so that other programs see no intermediate state
     #[arg(long)]
     safe: bool,
 }
