@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use spile_core::Dataset;
-use spile_core::error::{Error, Hint, Result};
+use spile_core::error::{Error, ErrorKind, Hint, Result};
 use spile_core::format::{Format, OpenOptions, Parsed};
 use spile_core::report::Report;
 use spile_core::series;
@@ -26,7 +26,16 @@ pub(crate) fn below(folder: &Path, name: &str, entry: &Element) -> Result<PathBu
         let message = format!("\"{name}\" is not a file below the folder of the collection");
         return Err(entry.malformed(message));
     }
-    Ok(folder.join(name))
+    let path = folder.join(name);
+    let real = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    // Files that do not exist are reported later.
+    if let (Ok(file), Ok(real)) = (path.canonicalize(), real.canonicalize())
+        && !file.starts_with(real)
+    {
+        let message = format!("\"{name}\" is a symbolic link out of the folder of the collection");
+        return Err(entry.malformed(message));
+    }
+    Ok(path)
 }
 
 /// Paths of the files of a collection, by time. Fails if a file is not below its folder.
@@ -212,7 +221,7 @@ pub(crate) fn folder(sink: &mut Sink) -> Result<(FolderSink, String)> {
         |number: &u32| std::fs::symlink_metadata(path.with_file_name(name(*number))).is_err();
     let mut number = 1;
     if sink.lock_target()? {
-        if let Some(old) = referred(&path, &stem) {
+        if let Some(old) = referred(&path, &stem)? {
             require_ours(&path, &old)?;
             sink.remove_after_commit(old);
         }
@@ -227,15 +236,22 @@ pub(crate) fn folder(sink: &mut Sink) -> Result<(FolderSink, String)> {
 }
 
 /// The folder of the collection at `path`, whose name begins with `stem`; `None` if it refers to no such folder.
-fn referred(path: &Path, stem: &str) -> Option<PathBuf> {
+fn referred(path: &Path, stem: &str) -> Result<Option<PathBuf>> {
+    let files = match join::read_parts(path, &OpenOptions::default()) {
+        Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+        files => files.unwrap_or_default(),
+    };
     let folder = path.parent().unwrap_or(Path::new(""));
-    let file = join::parts(path, &OpenOptions::default()).into_iter().next()?;
-    let name = file.strip_prefix(folder).ok()?.components().next()?.as_os_str().to_str()?;
-    let number = name.strip_prefix(stem)?;
-    let number = number.strip_prefix('-').unwrap_or(number);
-    let ours = number.bytes().all(|digit| digit.is_ascii_digit());
-    let found = folder.join(name);
-    (ours && std::fs::symlink_metadata(&found).is_ok_and(|found| found.is_dir())).then_some(found)
+    let find = || {
+        let name = files.first()?.strip_prefix(folder).ok()?.components().next()?;
+        let name = name.as_os_str().to_str()?;
+        let number = name.strip_prefix(stem)?;
+        let number = number.strip_prefix('-').unwrap_or(number);
+        let found =
+            number.bytes().all(|digit| digit.is_ascii_digit()).then(|| folder.join(name))?;
+        std::fs::symlink_metadata(&found).is_ok_and(|found| found.is_dir()).then_some(found)
+    };
+    Ok(find())
 }
 
 /// Fails if the folder has files that are not of the collection at `path`.

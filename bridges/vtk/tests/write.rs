@@ -256,7 +256,14 @@ fn frames_are_files_of_a_collection() {
     let path = folder.path().join("broken.pvd");
     write_file(&Vtk, &broken, &path, Overwrite::Never).unwrap_err();
     assert!(!path.exists() && !folder.path().join("broken").exists());
-    // Files outside the folder of a collection are rejected.
+    // Files outside the folder of a collection are rejected, also if links lead there.
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    std::fs::create_dir_all(folder.path().join("run")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("run/link.vtp")).unwrap();
+    let path = folder.path().join("linked.pvd");
+    std::fs::write(&path, list.replace("run/run_0001.vtp", "run/link.vtp")).unwrap();
+    let error = Dataset::open_path(&Vtk, &path, &OpenOptions::default()).err().unwrap();
+    assert!(error.message().contains("symbolic link"), "{error}");
     for bad in ["/etc/passwd", "../secret.vtp", ""] {
         let text = list.replace("run/run_0001.vtp", bad);
         let path = folder.path().join("bad.pvd");

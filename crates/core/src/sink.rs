@@ -389,7 +389,8 @@ impl Sink {
         }
         if done.is_ok() {
             for folder in &self.obsolete {
-                let _ = fs::remove_dir_all(folder);
+                // A failure to remove may be temporary.
+                let _ = fs::remove_dir_all(folder).or_else(|_| fs::remove_dir_all(folder));
             }
         }
         done

@@ -106,6 +106,15 @@ pub(crate) fn change<T>(
     changed
 }
 
+/// Writes `bytes` at `offset` and flushes them to disk. They are in one sector, so that this is atomic. On failure
+/// the old bytes are restored.
+pub(crate) fn overwrite(lock: &Sink, file: &File, offset: u64, bytes: &[u8]) -> Result<()> {
+    let old = file.source().read_vec(offset, bytes.len() as u64)?;
+    lock.write_all_at(offset, bytes).and_then(|()| lock.sync()).inspect_err(|_| {
+        let _ = cancel::uninterrupted(|| lock.write_all_at(offset, &old));
+    })
+}
+
 /// Path of the journal of a file; `None` if the file cannot be found.
 fn journal_of(path: &Path) -> Option<PathBuf> {
     // Writers of a link and of its target use the same journal.

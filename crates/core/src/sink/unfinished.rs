@@ -91,3 +91,10 @@ impl TemporaryFolder {
         self.folder.path()
     }
 }
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        // A failure to remove may be temporary: the folder itself tries it again.
+        let _ = fs::remove_dir_all(self.folder.path());
+    }
+}

@@ -33,8 +33,7 @@ pub fn adjust(path: &Path, number: usize, change: Adjust, limits: &Limits) -> Re
     let index = dimension_index(file.header(), number).map_err(|e| e.with_path(path))?;
     let new = adjusted(file.header().dimensions[index], change).map_err(|e| e.with_path(path))?;
     let entry = [new.start.to_le_bytes(), new.step.to_le_bytes()].concat();
-    sink.write_all_at(dimension_offset(index) + 8, &entry)?;
-    sink.commit()?;
+    journal::overwrite(&sink, &file, dimension_offset(index) + 8, &entry)?;
     Ok(new)
 }
 

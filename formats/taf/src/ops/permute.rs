@@ -43,8 +43,7 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
     if let Some(lock) = lock.as_ref().filter(|_| header_only) {
         let dimensions = header.encode_dimensions();
         if dimensions.len() <= ONE_SECTOR {
-            lock.write_all_at(DIMENSIONS_OFFSET, &dimensions)?;
-            lock.sync()?;
+            journal::overwrite(lock, &file, DIMENSIONS_OFFSET, &dimensions)?;
         } else {
             let len = file.source().len();
             journal::change(lock, &file, &header, len, journal::COPIED, |_| Ok(()))?;
