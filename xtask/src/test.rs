@@ -137,6 +137,10 @@ fn run_scripts(all: bool) -> std::result::Result<Outcome, Outcome> {
     let spile = spile().map_err(Outcome::Failed)?;
     let python = tools::python(&package::interop_packages()).map_err(Outcome::Skipped)?;
     let mut counts = Counts::default();
+    if let Err(why) = tools::strace() {
+        println!("skipped: faults.py: {why}");
+        counts.skipped += 1;
+    }
     for script in crate::shell::files(&root().join("tests/interop"), "py") {
         let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut command = program(&python);

@@ -66,6 +66,14 @@ pub(crate) fn make() -> Result<()> {
     apt(&["make", "pkg-config"]).map_err(|why| format!("no make or pkg-config: {why}"))
 }
 
+/// strace, which injects faults into system calls.
+pub(crate) fn strace() -> Result<()> {
+    if present("strace") {
+        return Ok(());
+    }
+    apt(&["strace"]).map_err(|why| format!("no strace: {why}"))
+}
+
 /// A Fortran compiler.
 pub(crate) fn fortran() -> Result<()> {
     if present("gfortran") {

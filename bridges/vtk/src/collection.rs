@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use spile_core::Dataset;
-use spile_core::error::{Error, Hint, Result};
+use spile_core::error::{Error, ErrorKind, Hint, Result};
 use spile_core::format::{Format, OpenOptions, Parsed};
 use spile_core::report::Report;
 use spile_core::series;
@@ -26,7 +26,16 @@ pub(crate) fn below(folder: &Path, name: &str, entry: &Element) -> Result<PathBu
         let message = format!("\"{name}\" is not a file below the folder of the collection");
         return Err(entry.malformed(message));
     }
-    Ok(folder.join(name))
+    let path = folder.join(name);
+    let real = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    // Files that do not exist are reported later.
+    if let (Ok(file), Ok(real)) = (path.canonicalize(), real.canonicalize())
+        && !file.starts_with(real)
+    {
+        let message = format!("\"{name}\" is a symbolic link out of the folder of the collection");
+        return Err(entry.malformed(message));
+    }
+    Ok(path)
 }
 
 /// Paths of the files of a collection, by time. Fails if a file is not below its folder.
@@ -155,8 +164,8 @@ pub(crate) fn outcome(content: &Dataset, outcome: &mut Outcome) -> Result<()> {
 
 /// Writes every frame as a file, and the collection.
 pub(crate) fn write(content: &Dataset, sink: &mut Sink) -> Result<()> {
-    let (folder, stem) = folder(sink.path())?;
     let (form, frames) = plan(content)?;
+    let (folder, stem) = folder(sink)?;
     let axis = content.tree().frames();
     let mut list = String::from(
         "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" \
@@ -201,19 +210,48 @@ pub(crate) fn write(content: &Dataset, sink: &mut Sink) -> Result<()> {
     Ok(())
 }
 
-/// The folder with the files of a new collection or multiblock file, and its name.
-pub(crate) fn folder(path: &Path) -> Result<(FolderSink, String)> {
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames");
-    let folder = path.with_file_name(stem);
-    // Replacing the collection replaces its files, and nothing else.
-    let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
-    if overwrite == Overwrite::Replace && folder.is_dir() {
-        require_ours(path, &folder)?;
-    } else if folder.exists() {
+/// The folder with the files of a new collection or multiblock file, and its name: that of the file without its
+/// ending. If the file is replaced and that folder exists, a number is added, so that the old file and its folder are
+/// complete until the new file gets its name; the old folder is removed after that.
+pub(crate) fn folder(sink: &mut Sink) -> Result<(FolderSink, String)> {
+    let path = sink.path().to_path_buf();
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames").to_string();
+    let name = |number: u32| if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
+    let unused =
+        |number: &u32| std::fs::symlink_metadata(path.with_file_name(name(*number))).is_err();
+    let mut number = 1;
+    if sink.lock_target()? {
+        if let Some(old) = referred(&path, &stem)? {
+            require_ours(&path, &old)?;
+            sink.remove_after_commit(old);
+        }
+        number = (1..).find(unused).unwrap_or(1);
+    }
+    let folder = path.with_file_name(name(number));
+    if !unused(&number) {
         let message = "exists, and the files of the new collection need a folder with this name";
         return Err(Error::argument(message).with_path(&folder).hint("choose another file name"));
     }
-    Ok((FolderSink::create(&folder, overwrite)?, stem.to_string()))
+    Ok((FolderSink::create(&folder, Overwrite::Never)?, name(number)))
+}
+
+/// The folder of the collection at `path`, whose name begins with `stem`; `None` if it refers to no such folder.
+fn referred(path: &Path, stem: &str) -> Result<Option<PathBuf>> {
+    let files = match join::read_parts(path, &OpenOptions::default()) {
+        Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+        files => files.unwrap_or_default(),
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let find = || {
+        let name = files.first()?.strip_prefix(folder).ok()?.components().next()?;
+        let name = name.as_os_str().to_str()?;
+        let number = name.strip_prefix(stem)?;
+        let number = number.strip_prefix('-').unwrap_or(number);
+        let found =
+            number.bytes().all(|digit| digit.is_ascii_digit()).then(|| folder.join(name))?;
+        std::fs::symlink_metadata(&found).is_ok_and(|found| found.is_dir()).then_some(found)
+    };
+    Ok(find())
 }
 
 /// Fails if the folder has files that are not of the collection at `path`.

@@ -49,18 +49,24 @@ fn files(path: &Path, root: &Element) -> Result<Vec<(String, PathBuf)>> {
 /// Paths of the existing files that the file at `path` refers to, in the order of its joined source; none if it
 /// refers to none or cannot be read.
 pub(crate) fn parts(path: &Path, options: &OpenOptions) -> Vec<PathBuf> {
+    read_parts(path, options).unwrap_or_default()
+}
+
+/// Paths of the existing files that the file at `path` refers to, in the order of its joined source. Fails if it cannot
+/// be read.
+pub(crate) fn read_parts(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
     let refers = ["vtm", "pvd", "pvtu", "pvti", "pvtr", "pvts", "pvtp"];
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
     if !refers.contains(&ending.as_str()) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let Ok(source) = Source::open(path) else { return Vec::new() };
-    let Ok(document) = to_tree::read_document(&source, &options.limits) else { return Vec::new() };
+    let source = Source::open(path)?;
+    let document = to_tree::read_document(&source, &options.limits)?;
     if document.is_collection() {
-        return collection::parts(&source, &document.root);
+        return Ok(collection::parts(&source, &document.root));
     }
     let files = files(path, &document.root).unwrap_or_default();
-    files.into_iter().map(|(_, path)| path).filter(|path| path.is_file()).collect()
+    Ok(files.into_iter().map(|(_, path)| path).filter(|path| path.is_file()).collect())
 }
 
 /// Reports missing files.

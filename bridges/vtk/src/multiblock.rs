@@ -101,7 +101,7 @@ pub(crate) fn write(content: &Dataset, sink: &mut Sink) -> Result<()> {
     let mut snapshot = Snapshot::new(content, None)?;
     snapshot.with_paths = true;
     let plan = plan(&snapshot)?;
-    let (folder, name) = collection::folder(sink.path())?;
+    let (folder, name) = collection::folder(sink)?;
     write_files(&snapshot, &plan, &folder, "", &name, sink)?;
     sink.attach(folder);
     Ok(())

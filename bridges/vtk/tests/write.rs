@@ -226,10 +226,24 @@ fn frames_are_files_of_a_collection() {
     // A collection is replaced with its files, unless the folder has others.
     let path = folder.path().join("run.pvd");
     let write = || write_file(&Vtk, &content, &path, Overwrite::Replace);
-    write().unwrap();
-    std::fs::write(folder.path().join("run/mine"), "x").unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
+    };
+    // The old collection is complete until the new one is: they have different folders.
+    for expected in ["run-2 run.pvd", "run run.pvd", "run-2 run.pvd"] {
+        write().unwrap();
+        assert_eq!(names(), expected);
+        let back = Dataset::open_path(&Vtk, &path, &OpenOptions::default()).unwrap();
+        assert_same_content(&content, &back);
+    }
+    std::fs::write(folder.path().join("run-2/mine"), "x").unwrap();
     assert!(write().unwrap_err().to_string().contains("not replaced"));
-    assert!(folder.path().join("run/mine").exists());
+    assert!(folder.path().join("run-2/mine").exists());
+    std::fs::remove_file(folder.path().join("run-2/mine")).unwrap();
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| write().unwrap()))));
+    assert_eq!(names().matches("run").count(), 2, "{}", names());
     // Nothing remains of a failed write.
     let mut broken = content.tree().clone();
     let id = broken.find("particles/mass").unwrap();
@@ -242,7 +256,14 @@ fn frames_are_files_of_a_collection() {
     let path = folder.path().join("broken.pvd");
     write_file(&Vtk, &broken, &path, Overwrite::Never).unwrap_err();
     assert!(!path.exists() && !folder.path().join("broken").exists());
-    // Files outside the folder of a collection are rejected.
+    // Files outside the folder of a collection are rejected, also if links lead there.
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    std::fs::create_dir_all(folder.path().join("run")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("run/link.vtp")).unwrap();
+    let path = folder.path().join("linked.pvd");
+    std::fs::write(&path, list.replace("run/run_0001.vtp", "run/link.vtp")).unwrap();
+    let error = Dataset::open_path(&Vtk, &path, &OpenOptions::default()).err().unwrap();
+    assert!(error.message().contains("symbolic link"), "{error}");
     for bad in ["/etc/passwd", "../secret.vtp", ""] {
         let text = list.replace("run/run_0001.vtp", bad);
         let path = folder.path().join("bad.pvd");

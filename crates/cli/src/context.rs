@@ -15,6 +15,7 @@ use spile_ops::json::Failure;
 use crate::args::{Global, When};
 use crate::exit::Exit;
 use crate::hint;
+use crate::interrupt;
 use crate::print::{Output, paint, style, text, versioned};
 use crate::progress;
 
@@ -183,6 +184,10 @@ impl Context {
     pub(crate) fn fail(&self, error: &Error) -> Exit {
         if is_closed_pipe(error) {
             return Exit::Yes;
+        }
+        // Everything fails after a signal, which the user knows.
+        if interrupt::status().is_some() {
+            return Exit::Error;
         }
         let message = if self.json {
             #[derive(Serialize)]

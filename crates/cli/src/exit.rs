@@ -1,7 +1,7 @@
 //! Exit status.
 
-/// The outcome of a command, in ascending severity. Status 130 is set by the shell when the program is
-/// terminated by `SIGINT`, which is not caught.
+/// The outcome of a command, in ascending severity. `interrupt` sets the status after `SIGINT` (130) and `SIGTERM`
+/// (143).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// Success, or the answer is yes.

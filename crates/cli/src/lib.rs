@@ -11,6 +11,7 @@
 //! | `hint` | hints of errors in terms of the command line |
 //! | `progress` | progress bar on standard error |
 //! | `exit` | exit status |
+//! | `interrupt` | SIGINT and SIGTERM |
 //! | [`samples`] | sample files |
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod cmd;
 mod context;
 mod exit;
 mod hint;
+mod interrupt;
 mod print;
 mod progress;
 pub mod samples;
@@ -52,9 +54,12 @@ pub fn main(args: Vec<OsString>) -> u8 {
         }
     };
     let context = Context::new(&cli.global);
-    match run(&cli, &context) {
-        Ok(exit) => exit.into(),
-        Err(error) => context.fail(&error).into(),
+    interrupt::install();
+    let done = run(&cli, &context);
+    match (interrupt::status(), done) {
+        (Some(status), _) => status,
+        (None, Ok(exit)) => exit.into(),
+        (None, Err(error)) => context.fail(&error).into(),
     }
 }
 

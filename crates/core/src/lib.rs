@@ -25,6 +25,7 @@
 //! |---|---|
 //! | `dataset` | the handle on an open file |
 //! | `source` `sink` | input (file, map, memory, several files); output (atomic files and folders) |
+//! | `cancel` | cancellation of everything that the process reads and writes |
 //! | `wire` | checked reads of fields in both byte orders; errors with offsets |
 //! | `dtype` `shape` `select` | element types, shapes, slices |
 //! | `layout` `tree` `frames` `semantics` | array descriptions; groups, arrays, attributes; the frame axis; meaning |
@@ -42,6 +43,7 @@
 //! | `testkit` | the conformance suite of formats (feature `testkit`) |
 
 pub mod atoms;
+pub mod cancel;
 pub mod chunks;
 pub mod comm;
 pub mod computed;

@@ -6,6 +6,7 @@
 //! [`FolderSink`] writes folders atomically.
 
 mod folder;
+mod unfinished;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,14 +15,21 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid,
+};
+use rustix::io::Errno;
 use tempfile::{NamedTempFile, TempPath};
 
 #[cfg(feature = "testkit")]
 use crate::testkit::faults::{self, Call};
-use crate::{Error, ErrorKind, Hint, Result, Source};
+use crate::{Error, ErrorKind, Hint, Result, Source, cancel};
 
 pub use folder::FolderSink;
+pub use unfinished::{TemporaryFolder, has_unfinished, remove_unfinished};
+
+/// Suffix of temporary names.
+const SUFFIX: &str = ".part";
 
 /// Whether an existing target may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +50,12 @@ pub struct Sink {
     pending: Option<Pending>,
     /// Folders that are committed with the file.
     attached: Vec<FolderSink>,
+    /// Folders that are removed after the commit.
+    obsolete: Vec<PathBuf>,
+    /// Lock of the target while it is replaced.
+    lock: Option<File>,
+    /// The file is modified in place.
+    _edit: Option<unfinished::Edit>,
     /// Position of the sequential writer ([`io::Write`]).
     cursor: AtomicU64,
     /// The file is a pipe or terminal: every write continues the previous one.
@@ -53,6 +67,8 @@ struct Pending {
     overwrite: Overwrite,
     /// Temporary name, on file systems without unnamed files.
     name: Option<TempPath>,
+    /// Marks that name as unfinished output.
+    _unfinished: Option<unfinished::Name>,
 }
 
 impl Sink {
@@ -111,14 +127,57 @@ impl Sink {
             Ok((file, name))
         };
         let (file, name) = start().map_err(|e| Error::io(requested, e))?;
-        let pending = Some(Pending { overwrite, name });
+        let unfinished = name.as_deref().map(unfinished::Name::new);
+        let pending = Some(Pending { overwrite, name, _unfinished: unfinished });
         Ok(Self { target: path, pending, ..Self::over(file, requested.to_path_buf(), 0) })
+    }
+
+    /// Creates a copy of the file at `path` that replaces it when it is committed. The copy shares the
+    /// blocks of the file (reflink) if the file system supports it. `None` if the bytes would have to be
+    /// copied and are more than `largest`.
+    pub fn copy_of(path: impl AsRef<Path>, largest: u64) -> Result<Option<Self>> {
+        let path = path.as_ref();
+        let old = File::open(path).map_err(|e| Error::io(path, e))?;
+        let sink = Self::create(path, Overwrite::Replace)?;
+        Ok(sink.clone_bytes(&old, largest).map_err(|e| sink.io(e))?.then_some(sink))
+    }
+
+    /// Fills the empty file with the bytes of `old`. Returns `false` if they would have to be copied and are
+    /// more than `largest`.
+    fn clone_bytes(&self, old: &File, largest: u64) -> io::Result<bool> {
+        if rustix::fs::ioctl_ficlone(&self.file, old).is_ok() {
+            return Ok(true);
+        }
+        let len = old.metadata()?.len();
+        if len > largest {
+            return Ok(false);
+        }
+        // `io::copy` between files stays inside the kernel.
+        let copied = io::copy(&mut &*old, &mut &self.file)?;
+        if copied != len {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file has been shortened",
+            ));
+        }
+        Ok(true)
     }
 
     /// A sink over an open file, with the sequential writer at byte `position`.
     fn over(file: File, path: PathBuf, position: u64) -> Self {
         let (target, cursor) = (path.clone(), AtomicU64::new(position));
-        Self { file, path, target, pending: None, attached: Vec::new(), cursor, stream: false }
+        Self {
+            file,
+            path,
+            target,
+            pending: None,
+            attached: Vec::new(),
+            obsolete: Vec::new(),
+            lock: None,
+            _edit: None,
+            cursor,
+            stream: false,
+        }
     }
 
     /// Opens an existing file to modify it in place; the sequential writer starts at its end.
@@ -140,21 +199,22 @@ impl Sink {
             loop {
                 let file = OpenOptions::new().read(true).write(true).open(path)?;
                 // File systems without locks are accepted.
-                if rustix::fs::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+                if rustix::fs::flock(&file, lock) == Err(Errno::WOULDBLOCK) {
                     let busy =
                         Error::new(ErrorKind::Io, "", "another process is writing this file")
                             .hint("wait until it has finished; the file can be read meanwhile");
                     return Err(io::Error::from(busy));
                 }
                 // The previous holder of the lock may have replaced the file.
-                let (locked, named) = (file.metadata()?, fs::metadata(path)?);
-                if (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
-                    return Ok((file, locked.len()));
+                if is_at(&file, path)? {
+                    let len = file.metadata()?.len();
+                    return Ok((file, len));
                 }
             }
         };
         let (file, len) = open().map_err(|e| Error::io(path, e))?;
-        Ok(Self::over(file, path.to_path_buf(), len))
+        let _edit = Some(unfinished::Edit::new());
+        Ok(Self { _edit, ..Self::over(file, path.to_path_buf(), len) })
     }
 
     /// A pipe, terminal or other file that can only be written from its beginning to its end; `name` is used
@@ -185,6 +245,7 @@ impl Sink {
             let _ = self.file.write_all_at(&bytes[..written], offset);
             return Err(self.io(error).at(offset));
         }
+        cancel::ensure_running().map_err(|e| e.with_path(&self.path))?;
         if self.stream {
             return self.append(offset, bytes);
         }
@@ -220,7 +281,7 @@ impl Sink {
             match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), old, len - old) {
                 Ok(()) => Ok(()),
                 // Not supported by this file system: writing zeros allocates the blocks.
-                Err(rustix::io::Errno::OPNOTSUPP) => self.fill_with_zeros(old, len),
+                Err(Errno::OPNOTSUPP) => self.fill_with_zeros(old, len),
                 Err(error) => Err(self.io(error.into())),
             };
         if reserved.is_err() {
@@ -234,9 +295,7 @@ impl Sink {
     pub fn set_aside(&self, from: u64, len: u64) -> Result<()> {
         let flags = FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, flags, from, len.saturating_sub(from)) {
-            Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => {
-                Err(self.io(error.into()))
-            }
+            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(self.io(error.into())),
             _ => Ok(()),
         }
     }
@@ -274,9 +333,35 @@ impl Sink {
         self.cursor.store(position, Ordering::Relaxed);
     }
 
+    /// Waits until no other writer that calls this function replaces the target, and keeps others from it until
+    /// this sink is dropped. Returns whether the target exists; without it there is nothing to wait for.
+    pub fn lock_target(&mut self) -> Result<bool> {
+        let lock = || -> io::Result<Option<File>> {
+            loop {
+                let file = match File::open(&self.target) {
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+                    file => file?,
+                };
+                // File systems without locks are accepted.
+                let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+                if is_at(&file, &self.target)? {
+                    return Ok(Some(file));
+                }
+            }
+        };
+        self.lock = lock().map_err(|e| self.io(e))?;
+        Ok(self.lock.is_some())
+    }
+
     /// Makes `folder` a part of the file: it is committed with it. If one of them cannot be, neither is.
     pub fn attach(&mut self, folder: FolderSink) {
         self.attached.push(folder);
+    }
+
+    /// Removes the folder at `path` after the commit, for folders that only the replaced file refers to. What cannot
+    /// be removed is left.
+    pub fn remove_after_commit(&mut self, path: PathBuf) {
+        self.obsolete.push(path);
     }
 
     /// Flushes the file to disk, links it to the target path and flushes the folder. Attached folders are renamed
@@ -300,40 +385,66 @@ impl Sink {
         }
         let done = done.and_then(|()| self.finish());
         for folder in folders.into_iter().rev() {
-            if done.is_ok() { folder.finish()? } else { folder.undo()? }
+            if done.is_ok() { folder.finish() } else { folder.undo()? }
+        }
+        if done.is_ok() {
+            for folder in &self.obsolete {
+                // A failure to remove may be temporary.
+                let _ = fs::remove_dir_all(folder).or_else(|_| fs::remove_dir_all(folder));
+            }
         }
         done
     }
 
-    /// Links the flushed file to its target path.
+    /// Links the flushed file to its target path and flushes the folder. On failure the target is unchanged.
     fn finish(&mut self) -> Result<()> {
-        if let Some(pending) = self.pending.take() {
-            self.publish(pending).map_err(|e| match e.kind() {
-                io::ErrorKind::AlreadyExists => exists(&self.path),
-                _ => self.io(e),
-            })?;
-            // Some file systems cannot sync a folder; the file itself is already on disk.
-            let _ = File::open(folder(&self.target)).and_then(|folder| folder.sync_all());
-        }
-        Ok(())
+        let Some(pending) = self.pending.take() else { return Ok(()) };
+        self.publish(pending).map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => exists(&self.path),
+            _ => self.io(e),
+        })
     }
 
     fn publish(&self, pending: Pending) -> io::Result<()> {
-        match (pending.name, pending.overwrite) {
-            (Some(name), Overwrite::Replace) => name.persist(&self.target).map_err(|e| e.error),
-            (Some(name), Overwrite::Never) => {
-                name.persist_noclobber(&self.target).map_err(|e| e.error)
+        let Pending { name, overwrite, _unfinished } = pending;
+        if overwrite == Overwrite::Never {
+            match name {
+                Some(name) => name.persist_noclobber(&self.target).map_err(|e| e.error)?,
+                None => self.link(&self.target)?,
             }
-            (None, Overwrite::Never) => self.link(&self.target),
-            (None, Overwrite::Replace) => {
-                // A link cannot replace an existing file, a rename can. The intermediate name comes
-                // from a temporary file so that it is unused.
-                let name = named(&self.target)?.into_temp_path();
-                fs::remove_file(&name)?;
-                self.link(&name)?;
-                name.persist(&self.target).map_err(|e| e.error)
+            return flush_folder(&self.target).inspect_err(|_| {
+                let _ = fs::remove_file(&self.target);
+            });
+        }
+        // A link cannot replace an existing file, a rename can.
+        let name = match name {
+            Some(name) => name,
+            None => self.link_unused()?,
+        };
+        let _unfinished = unfinished::Name::new(&name);
+        // The old file is kept until the new one is on disk.
+        match exchange(&name, &self.target) {
+            Ok(()) => {
+                let done = flush_folder(&self.target).and_then(|()| fs::remove_file(&name));
+                done.inspect_err(|_| {
+                    let _ = exchange(&name, &self.target);
+                })
+            }
+            // There is no old file, or the file system cannot exchange names.
+            Err(_) => {
+                name.persist(&self.target).map_err(|e| e.error)?;
+                flush_folder(&self.target)
             }
         }
+    }
+
+    /// Links the file to an unused temporary name next to the target.
+    fn link_unused(&self) -> io::Result<TempPath> {
+        let prefix = temporary_prefix(&self.target);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(SUFFIX);
+        let made = builder.make_in(folder(&self.target), |path| self.link(path))?;
+        Ok(made.into_temp_path())
     }
 
     fn link(&self, path: &Path) -> io::Result<()> {
@@ -356,6 +467,16 @@ impl Sink {
         }
         error
     }
+}
+
+/// Whether `file` is the file at `path`; false if there is none.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let named = match fs::metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        named => named?,
+    };
+    let own = file.metadata()?;
+    Ok((own.dev(), own.ino()) == (named.dev(), named.ino()))
 }
 
 /// The target of a chain of symbolic links, whether it exists or not.
@@ -383,12 +504,43 @@ fn handle(file: &File) -> PathBuf {
 }
 
 fn named(path: &Path) -> io::Result<NamedTempFile> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    tempfile::Builder::new()
-        .prefix(&format!(".{name}."))
-        .suffix(".part")
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder(path))
+    let prefix = temporary_prefix(path);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(SUFFIX).permissions(fs::Permissions::from_mode(0o666));
+    builder.tempfile_in(folder(path))
+}
+
+/// Start of the temporary names of the target `path`.
+fn temporary_prefix(path: &Path) -> String {
+    format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Exchanges two names atomically. Fails if one of them does not exist or the file system does not support it.
+fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+    Ok(rustix::fs::renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+}
+
+/// Flushes the folder that contains `path` to disk, so that a name that was added, renamed or removed survives a
+/// power failure.
+pub fn sync_folder(path: &Path) -> Result<()> {
+    flush_folder(path).map_err(|e| Error::io(folder(path), e))
+}
+
+fn flush_folder(path: &Path) -> io::Result<()> {
+    #[cfg(feature = "testkit")]
+    if let Some((_, error)) = faults::strike(|| Call::SyncFolder) {
+        return Err(error);
+    }
+    let opened = match File::open(folder(path)) {
+        // A folder that can be written but not read.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+        opened => opened?,
+    };
+    match rustix::fs::fsync(&opened) {
+        // Some file systems cannot sync a folder; its files are already on disk.
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        done => Ok(done?),
+    }
 }
 
 impl Write for Sink {
@@ -415,10 +567,7 @@ pub fn copy_new(from: &Path, to: &Path) -> Result<()> {
     let source = File::open(from).map_err(|e| Error::io(from, e))?;
     let sink = Sink::create(to, Overwrite::Never)?;
     let copy = || -> io::Result<()> {
-        if rustix::fs::ioctl_ficlone(&sink.file, &source).is_err() {
-            // `io::copy` between files stays inside the kernel.
-            io::copy(&mut &source, &mut &sink.file)?;
-        }
+        sink.clone_bytes(&source, u64::MAX)?;
         sink.file.set_permissions(source.metadata()?.permissions())
     };
     copy().map_err(|e| sink.io(e))?;

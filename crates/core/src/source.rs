@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::Mmap;
 
+use crate::cancel;
 use crate::error::human_bytes;
 use crate::{Error, Result};
 use joined::Joined;
@@ -170,15 +171,20 @@ impl Source {
         self.0.stopped.store(stopped, Ordering::Relaxed);
     }
 
-    /// Fails if the source is [stopped](Source::stop). For loops that continue after failed reads.
+    /// Fails if the source is [stopped](Source::stop), or [everything](crate::cancel::stop_all). For loops that continue after failed reads.
     #[inline]
     pub fn ensure_running(&self) -> Result<()> {
-        if self.0.stopped.load(Ordering::Relaxed) { Err(self.was_stopped()) } else { Ok(()) }
+        if self.is_stopped() { Err(self.was_stopped()) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::Relaxed) || cancel::is_stopped()
     }
 
     #[cold]
     fn was_stopped(&self) -> Error {
-        self.io(io::Error::new(io::ErrorKind::ConnectionAborted, "cancelled by the caller"))
+        cancel::cancelled().in_source(self)
     }
 
     /// Fills `buffer` with the bytes at `offset`. Fails with `Truncated` at the first missing byte. Reads
@@ -188,7 +194,7 @@ impl Source {
         // Fast path: a file and one system call. For reads of a few KiB even a hundred more instructions
         // are measurable.
         if let Bytes::File(file) = &self.0.bytes
-            && !self.0.stopped.load(Ordering::Relaxed)
+            && !self.is_stopped()
             && buffer.len() <= ONE_CALL
             && file.read_at(buffer, offset).is_ok_and(|done| done == buffer.len())
         {

@@ -35,9 +35,9 @@ use std::path::Path;
 
 pub use spile_core::{
     Array, Dataset, Error, ErrorKind, Format, Frame, Hint, Limits, OpenOptions, Registry, Result,
-    Selection, Source, chunks, comm, computed, convert, dataset, dtype, error, format, frames,
-    layout, limits, metadata, read, reduce, registry, report, select, semantics, series, shape,
-    sink, source, tree, wire,
+    Selection, Source, cancel, chunks, comm, computed, convert, dataset, dtype, error, format,
+    frames, layout, limits, metadata, read, reduce, registry, report, select, semantics, series,
+    shape, sink, source, tree, wire,
 };
 pub use spile_interchange as interchange;
 

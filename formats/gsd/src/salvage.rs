@@ -24,7 +24,10 @@ const WINDOW: usize = 1 << 20;
 const MAX_LISTED: usize = 20;
 
 /// Memory of a chunk in bytes.
-const CHUNK_COST: u64 = 96;
+const CHUNK_COST: u64 = 128;
+
+/// Consecutive frames without chunks that are accepted, unless the index has more entries.
+const MAX_GAP: u64 = 1000;
 
 /// Index entries and their numbers by frame.
 type Frames = BTreeMap<u64, Vec<(u64, Entry)>>;
@@ -48,8 +51,13 @@ impl Salvager for Gsd {
         // If the end of the index is unknown, all entries of the block are tried.
         let after_end = index.find_entry_after_end()?;
         let end = if index.count > 0 && after_end.is_none() { index.count } else { index.capacity };
+        let too_high = entries_too_high(index, end)?;
         index.scan(0..end, |k, entry| {
-            if entry.location == 0 && entry.n == 0 && entry.frame == 0 {
+            if too_high.contains(&k) {
+                strays += 1;
+                return Ok(());
+            }
+            if is_empty(&entry) {
                 // Empty entries before the end are a gap.
                 empty += u64::from(k < after_end.unwrap_or(index.count));
                 return Ok(());
@@ -85,12 +93,14 @@ impl Salvager for Gsd {
         for frame in lost.keys() {
             frames.remove(frame);
         }
-        // Frame numbers out of proportion make a file unreadable.
-        while let Some((&frame, _)) = frames.last_key_value()
-            && index.allow_frames(frame.saturating_add(1)).is_err()
-        {
+        // Frames without chunks take no space, so a damaged number could add any number of them.
+        let gap = MAX_GAP.max(index.count.saturating_mul(4));
+        let mut known = frames.keys().chain(lost.keys()).copied().collect::<BTreeSet<u64>>();
+        let jump = known.iter().zip(known.iter().skip(1)).find(|(a, b)| **b - **a > gap);
+        let first_far = jump.map(|(_, b)| *b).or(known.first().copied().filter(|f| *f > gap));
+        for frame in first_far.map_or(BTreeSet::new(), |far| known.split_off(&far)) {
             frames.remove(&frame);
-            lost.insert(frame, "its number is far larger than those of the others".into());
+            lost.insert(frame, "its number is far larger than those before it".into());
         }
         let trajectory = if lost.contains_key(&0) && index.header.schema == HOOMD {
             without_first_frame(&file, &first, &broken, &mut frames, &mut lost, &mut report)?
@@ -157,6 +167,48 @@ impl Salvager for Gsd {
         }
         Ok(report)
     }
+}
+
+fn is_empty(entry: &Entry) -> bool {
+    entry.location == 0 && entry.n == 0 && entry.frame == 0
+}
+
+/// Numbers of the entries before `end` whose frame is larger than those of later entries: entries are ordered by
+/// frame, so theirs is damaged. The others are a longest sequence in order.
+fn entries_too_high(index: &Index, end: u64) -> Result<BTreeSet<u64>> {
+    let mut frames: Vec<(u64, u64)> = Vec::new();
+    index.scan(0..end, |k, entry| {
+        if !is_empty(&entry) {
+            frames.push((k, entry.frame));
+        }
+        Ok(())
+    })?;
+    // Patience sorting: the last entries of the best sequences of each length, and the predecessors of all.
+    let mut last: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(frames.len());
+    for (at, (_, frame)) in frames.iter().enumerate() {
+        let length = last.partition_point(|k| frames[*k].1 <= *frame);
+        before.push(length.checked_sub(1).map(|shorter| last[shorter]));
+        if length == last.len() {
+            last.push(at);
+        } else {
+            last[length] = at;
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut next = last.last().copied();
+    let mut at = frames.len();
+    let mut following = u64::MAX;
+    while at > 0 {
+        at -= 1;
+        if next == Some(at) {
+            following = frames[at].1;
+            next = before[at];
+        } else if frames[at].1 > following {
+            found.insert(frames[at].0);
+        }
+    }
+    Ok(found)
 }
 
 /// For a HOOMD file whose frame 0 is lost: a trajectory that resolves the fallback with the readable

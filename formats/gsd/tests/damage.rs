@@ -371,3 +371,26 @@ fn a_failed_salvage_does_not_recommend_salvage() {
     assert_eq!(error.code(), "gsd-005");
     assert!(matches!(error.suggestion(), Some(Hint::Text(_))), "{error}");
 }
+
+#[test]
+fn a_damaged_frame_number_adds_no_frames() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, saved] = ["a.gsd", "s.gsd"].map(|name| temp.path().join(name));
+    trajectory(&a, 10, |_| None);
+    let original = fs::read(&a).unwrap();
+    for frame in [0, 4, 9] {
+        for number in [frame + 64, frame + 3_932_160, u64::MAX] {
+            // The last frame may be 64 frames later: frames may have no chunks.
+            if number == 9 + 64 {
+                continue;
+            }
+            let mut bytes = original.clone();
+            let at = entry_at(&a, frame, "configuration/step");
+            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+            let report = salvage(&bytes, &saved).unwrap();
+            assert!(!report.lost.is_empty(), "{frame} {number}");
+            let frames = open(&saved).nframes().unwrap();
+            assert!((9..=10).contains(&frames), "{frame} {number}: {frames} frames");
+        }
+    }
+}

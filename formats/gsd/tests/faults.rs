@@ -225,7 +225,7 @@ fn after_power_failure(base: &[u8], done: &[Call], luck: &mut u64) -> Vec<u8> {
     let odds = random(luck) % 5;
     for (k, call) in done.iter().enumerate() {
         match call {
-            Call::Sync => {}
+            Call::Sync | Call::SyncFolder => {}
             Call::Reserve(len) => {
                 if k < synced || random(luck) % 4 < odds {
                     disk.resize(disk.len().max(*len as usize), 0);

@@ -5,6 +5,7 @@ use spile_core::format::Checker;
 use spile_core::{Hint, Limits, Report, Result, Source};
 
 use crate::Taf;
+use crate::journal;
 use crate::read::File;
 use crate::wire::{
     DIMENSIONS_OFFSET, HEADER_OFFSET, SYNOPSIS, Spelling, VERSION, dimension_offset,
@@ -76,8 +77,32 @@ fn check_header(file: &File, source: &Source, strict: bool, report: &mut Report)
             .warn("taf-020", "empty array whose other lengths exceed 64 bits")
             .at(DIMENSIONS_OFFSET);
     }
+    report.findings.extend(journal::finding(source));
+    check_for_elements(file, report)?;
     if strict {
         check_text(file, source, report)?;
+    }
+    Ok(())
+}
+
+/// Elements after the array: a program was interrupted between writing them and the new length.
+fn check_for_elements(file: &File, report: &mut Report) -> Result<()> {
+    let (offset, len) = file.comment_range();
+    let mut at = offset;
+    let mut found = None;
+    file.source().for_each_block(offset, len, |bytes| {
+        let binary = |b: &u8| matches!(b, 0..=7 | 14..=26 | 28..=31 | 127);
+        if found.is_none() {
+            found = bytes.iter().position(binary).map(|k| at + k as u64);
+        }
+        at += bytes.len() as u64;
+        Ok(())
+    })?;
+    if let Some(at) = found {
+        let message = "the comments contain binary data; \
+                       these can be elements that an interrupted program has written";
+        let hint = Hint::operation("taf set-comment", "replaces the comments");
+        report.warn("taf-026", message).at(at).hint(hint);
     }
     Ok(())
 }

@@ -11,6 +11,7 @@
 //! | `from_tree` | any dataset with one array as TAF |
 //! | `write` | header and elements into a sink |
 //! | `metadata` | JSON metadata in the comments, for what the header cannot express |
+//! | `journal` | changes that are safe against crashes |
 //! | `check` | findings about readable files |
 //! | `salvage` | recovery of truncated files |
 //! | `ops` | operations of the report's Table 3-1 that create or modify files |
@@ -34,6 +35,7 @@
 
 mod check;
 mod from_tree;
+mod journal;
 mod metadata;
 pub mod ops;
 mod read;

@@ -5,7 +5,8 @@
 //! array of another format.
 //!
 //! Dimensions and indices count from 1, as in the report. Operations that rewrite the array write a
-//! temporary file and rename it when it is complete. Comments are copied unchanged.
+//! temporary file and rename it when it is complete; `journal` describes changes at the end of the file.
+//! Comments are copied unchanged.
 
 mod adjust;
 mod append;
@@ -16,7 +17,11 @@ mod export;
 mod permute;
 
 pub use adjust::{Adjust, adjust};
+#[cfg(test)]
+pub(crate) use append::append_up_to;
 pub use append::{append, replace};
+#[cfg(test)]
+pub(crate) use comment::set_comment_up_to;
 pub use comment::{add_comment, set_comment};
 pub use create::{Create, create, example, type_for};
 pub use crop::{Bounds, crop};
@@ -28,8 +33,9 @@ use std::path::{Path, PathBuf};
 
 use spile_core::read::Selected;
 use spile_core::sink::copy_new;
-use spile_core::{Error, ErrorKind, Overwrite, Result, Sink};
+use spile_core::{Error, ErrorKind, Limits, Overwrite, Result, Sink};
 
+use crate::journal;
 use crate::read::File;
 use crate::wire::Header;
 use crate::write::write_array;
@@ -44,11 +50,11 @@ pub enum Target {
 }
 
 impl Target {
-    /// Locks the file against other writers while it is replaced; `None` for another file.
-    fn lock(&self, path: &Path) -> Result<Option<Sink>> {
+    /// Opens the file, and locks it against other writers if it is to be replaced.
+    fn open(&self, path: &Path, limits: &Limits) -> Result<(Option<Sink>, File)> {
         match self {
-            Self::InPlace => Sink::edit(path).map(Some),
-            Self::File(..) => Ok(None),
+            Self::InPlace => journal::lock(path, limits).map(|(lock, file)| (Some(lock), file)),
+            Self::File(..) => Ok((None, File::open(path, limits)?)),
         }
     }
 

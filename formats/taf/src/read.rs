@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use spile_core::reduce::{Envelope, Stats, envelope, statistics};
+use spile_core::report::Finding;
 use spile_core::{
     Array, Axes, Dataset, Error, Limits, Result, Selection, Shape, Sink, Slice, Source,
 };
 
+use crate::journal;
 use crate::metadata;
 use crate::to_tree::{MAX_COMMENT_ATTRIBUTE, array_desc};
 use crate::wire::Header;
@@ -39,6 +41,11 @@ impl File {
     /// The bytes of the file.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Warnings about the file: a change that is not finished.
+    pub fn warnings(&self) -> Vec<Finding> {
+        journal::finding(&self.source).into_iter().collect()
     }
 
     /// Opening and header.

@@ -28,7 +28,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     tree.add_array(ROOT, DATA, array_desc(file.header()))?;
     let stored = add_comments(&file, &mut tree)?;
     let summary = summary(&file, &tree);
-    let parsed = Parsed::new(source, tree).with_summary(summary);
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(file.warnings());
     Ok(parsed.with_metadata(stored).with_native(file))
 }
 

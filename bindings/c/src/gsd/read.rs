@@ -108,6 +108,9 @@ pub unsafe extern "C" fn gsd_read_chunk(
                 return Err(Error::argument("the buffer is null"));
             }
             let into = if chunk.bytes > 0 { bytes_mut(data, chunk.bytes) } else { &mut [] };
+            if into.len() as u64 != chunk.bytes {
+                return Err(Error::argument("the chunk exceeds the address space"));
+            }
             handle.reader()?.source().read_exact_at(chunk.location as u64, into)
         })
     }

@@ -1,6 +1,7 @@
 //! `spile merge`.
 
 use spile::format::Format;
+use spile::sink::TemporaryFolder;
 use spile::{Dataset, Source};
 
 use super::convert::{Job, WriteArgs};
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &MergeArgs, context: &Context, out: &mut Output) -> Resu
     let job = Job { from: &args.files[0], to: &args.output, format: target, write: &args.write };
     if let Some(concatenator) = format.abilities().concatenator {
         // Files that contain frames are concatenated by the rules of their format.
-        let folder = tempfile::tempdir_in(parent(&args.output))?;
+        let folder = TemporaryFolder::create(parent(&args.output))?;
         let target = folder.path().join("merged");
         concatenator.concatenate(&args.files, &target, &context.limits)?;
         let merged = context.open(&target).map_err(Error::without_path)?;

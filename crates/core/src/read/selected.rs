@@ -125,6 +125,7 @@ impl Selected<'_> {
             let piece = (READ_INTO / element).max(1) * size;
             let Array { dataset, store, dtype, .. } = self.array;
             let fill = |(at, slot): (u64, &mut [u8])| {
+                self.array.source().ensure_running()?;
                 pool.with(|scratch| store.fetch(dataset, at, slot, &mut scratch.decoded))?;
                 convert::to_little(*dtype, slot);
                 Ok(())
@@ -256,6 +257,8 @@ impl Selected<'_> {
         scratch: &mut Scratch,
         each: &mut dyn FnMut(Block, &[u8]) -> Result<()>,
     ) -> Result<()> {
+        // Values need not be read from a file.
+        self.array.source().ensure_running()?;
         let Some(stored) = &self.array.physical else {
             return self.stored_block(plan, number, scratch, each);
         };

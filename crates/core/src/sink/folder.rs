@@ -3,7 +3,8 @@
 //! The files are written to a temporary folder `.NAME.XXXXXX.part` next to the target.
 //! [`FolderSink::commit`] flushes them to disk and renames the folder; an existing target is exchanged
 //! with it atomically and then removed. A killed writer leaves its `.part` folder; the next writer of the
-//! same target removes it when its lock is released.
+//! same target removes it when its lock is released. On file systems that cannot exchange names, an existing
+//! target is renamed to `.NAME.XXXXXX.old` first; the next writer restores it if a kill came in between.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -14,14 +15,17 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::{Overwrite, Sink, exists, folder, follow};
+use super::{
+    Overwrite, SUFFIX, Sink, exchange, exists, flush_folder, folder, follow, temporary_prefix,
+    unfinished,
+};
 use crate::{Error, Result};
-
-/// Suffix of temporary folders.
-const SUFFIX: &str = ".part";
 
 /// Up to this number of files are synced one by one.
 const FEW: usize = 8;
+
+/// Attempts to replace a target that other writers create and remove.
+const ATTEMPTS: u32 = 1000;
 
 /// A folder being written.
 pub struct FolderSink {
@@ -31,6 +35,8 @@ pub struct FolderSink {
     target: PathBuf,
     overwrite: Overwrite,
     part: TempDir,
+    /// Marks the temporary folder as unfinished output.
+    _unfinished: unfinished::Name,
     /// Handle with the lock that marks the folder as in use.
     lock: File,
 }
@@ -41,25 +47,33 @@ impl FolderSink {
     pub fn create(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<Self> {
         let path = path.as_ref();
         let target = follow(path);
+        if target.file_name().is_none() {
+            return Err(Error::argument("the path has no folder name").with_path(path));
+        }
+        let prefix = temporary_prefix(&target);
+        remove_stale(&target, &prefix);
         if overwrite == Overwrite::Never && fs::symlink_metadata(&target).is_ok() {
             return Err(exists(path));
         }
-        let Some(name) = target.file_name() else {
-            return Err(Error::argument("the path has no folder name").with_path(path));
-        };
-        let prefix = format!(".{}.", name.to_string_lossy());
         let start = || -> io::Result<(TempDir, File)> {
-            remove_stale(folder(&target), &prefix);
             let mut builder = tempfile::Builder::new();
             builder.prefix(&prefix).suffix(SUFFIX).permissions(Permissions::from_mode(0o777));
-            let part = builder.tempdir_in(folder(&target))?;
-            let lock = File::open(part.path())?;
-            // File systems without locks are accepted.
-            let _ = rustix::fs::flock(&lock, FlockOperation::LockExclusive);
-            Ok((part, lock))
+            loop {
+                let part = builder.tempdir_in(folder(&target))?;
+                // File systems without locks are accepted.
+                let locked = File::open(part.path()).inspect(|lock| {
+                    let _ = rustix::fs::flock(lock, FlockOperation::LockExclusive);
+                });
+                // Another writer may have removed it before it was locked.
+                if part.path().exists() {
+                    return Ok((part, locked?));
+                }
+            }
         };
         let (part, lock) = start().map_err(|e| Error::io(path, e))?;
-        Ok(Self { path: path.to_path_buf(), target, overwrite, part, lock })
+        let unfinished = unfinished::Name::new(part.path());
+        let path = path.to_path_buf();
+        Ok(Self { path, target, overwrite, part, _unfinished: unfinished, lock })
     }
 
     /// Path as given by the caller.
@@ -98,16 +112,27 @@ impl FolderSink {
     }
 
     /// Flushes all files to disk, renames the folder to its target and flushes the parent folder. Fails with
-    /// `Exists` if the target was created in between and may not be replaced.
+    /// `Exists` if the target was created in between and may not be replaced. On failure the target is
+    /// unchanged.
     pub fn commit(self) -> Result<()> {
-        self.publish()?.finish()
+        self.publish()?.finish();
+        Ok(())
     }
 
-    /// Flushes all files to disk and renames the folder to its target. What it replaced is kept until
-    /// [`Published::finish`].
+    /// Flushes all files to disk, renames the folder to its target and flushes the parent folder. What it
+    /// replaced is kept until [`Published::finish`].
     pub(super) fn publish(self) -> Result<Published> {
         let replaced = self.sync().and_then(|()| self.swap()).map_err(|e| self.io(e))?;
-        Ok(Published { sink: self, replaced })
+        let flushed = flush_folder(&self.target);
+        let published = Published { sink: self, replaced };
+        match flushed {
+            Ok(()) => Ok(published),
+            Err(e) => {
+                let error = published.sink.io(e);
+                published.undo()?;
+                Err(error)
+            }
+        }
     }
 
     fn io(&self, error: io::Error) -> Error {
@@ -128,8 +153,8 @@ impl FolderSink {
             File::open(file)?.sync_all()?;
         }
         for folder in folders {
-            // Some file systems cannot sync a folder; its files are already on disk.
-            let _ = File::open(folder)?.sync_all();
+            // The folder that contains a name in it.
+            flush_folder(&folder.join("_"))?;
         }
         Ok(())
     }
@@ -137,14 +162,16 @@ impl FolderSink {
     /// Renames the folder to its target. Returns the path of what it replaced.
     fn swap(&self) -> io::Result<Option<PathBuf>> {
         match self.overwrite {
-            Overwrite::Never => self.rename(RenameFlags::NOREPLACE).map(|()| None),
+            Overwrite::Never => self.rename().map(|()| None),
             Overwrite::Replace => self.replace(),
         }
     }
 
-    fn rename(&self, flags: RenameFlags) -> io::Result<()> {
+    /// Renames the folder to its target, which must not exist.
+    fn rename(&self) -> io::Result<()> {
+        let flags = RenameFlags::NOREPLACE;
         let done = rustix::fs::renameat_with(CWD, self.part.path(), CWD, &self.target, flags);
-        if done == Err(Errno::INVAL) && flags == RenameFlags::NOREPLACE {
+        if done == Err(Errno::INVAL) {
             // Not supported by this file system: check, then rename.
             if fs::symlink_metadata(&self.target).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());
@@ -154,20 +181,30 @@ impl FolderSink {
         Ok(done?)
     }
 
-    /// Replaces the target, if it exists. Returns the path of what it replaced.
+    /// Replaces the target, if it exists. Returns the path of what it replaced. Other writers may create or
+    /// remove the target at the same time: the last one wins.
     fn replace(&self) -> io::Result<Option<PathBuf>> {
-        let Ok(old) = fs::metadata(&self.target) else {
-            return self.rename(RenameFlags::NOREPLACE).map(|()| None);
-        };
-        if old.is_dir() {
-            fs::set_permissions(self.part.path(), old.permissions())?;
-        }
-        match self.rename(RenameFlags::EXCHANGE) {
-            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                self.replace_in_two_steps().map(Some)
+        let mut attempts = 0..ATTEMPTS;
+        loop {
+            attempts.next().ok_or(io::ErrorKind::ResourceBusy)?;
+            let Ok(old) = fs::symlink_metadata(&self.target) else {
+                match self.rename() {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+                    done => return done.map(|()| None),
+                }
+            };
+            if old.is_dir() {
+                fs::set_permissions(self.part.path(), old.permissions())?;
             }
-            // The old target now has the temporary name.
-            done => done.map(|()| Some(self.part.path().to_path_buf())),
+            match exchange(self.part.path(), &self.target) {
+                // The old target now has the temporary name.
+                Ok(()) => return Ok(Some(self.part.path().to_path_buf())),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                    return self.replace_in_two_steps().map(Some);
+                }
+                Err(e) => return Err(e),
+            }
         }
     }
 
@@ -193,12 +230,11 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Removes what the folder replaced.
-    pub(super) fn finish(self) -> Result<()> {
-        let Self { sink, replaced } = self;
-        replaced.map_or(Ok(()), |old| remove(&old)).map_err(|e| sink.io(e))?;
-        let _ = File::open(folder(&sink.target)).and_then(|folder| folder.sync_all());
-        Ok(())
+    /// Removes what the folder replaced. What cannot be removed is left for the next writer.
+    pub(super) fn finish(self) {
+        if let Some(old) = self.replaced {
+            let _ = remove(&old);
+        }
     }
 
     /// Removes the folder and restores what it replaced.
@@ -206,8 +242,7 @@ impl Published {
         let Self { sink, replaced } = self;
         let restore = || -> io::Result<()> {
             let Some(old) = replaced else { return remove(&sink.target) };
-            let flags = RenameFlags::EXCHANGE;
-            if rustix::fs::renameat_with(CWD, &old, CWD, &sink.target, flags).is_err() {
+            if exchange(&old, &sink.target).is_err() {
                 remove(&sink.target)?;
                 return fs::rename(&old, &sink.target);
             }
@@ -217,20 +252,36 @@ impl Published {
     }
 }
 
-/// Removes temporary folders of killed writers of the same target; failures are ignored.
-fn remove_stale(above: &Path, prefix: &str) {
-    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+/// Removes temporary folders of killed writers of the same target, and restores a target that one of them has
+/// renamed; failures are ignored.
+fn remove_stale(target: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder(target)).into_iter().flatten().flatten() {
+        let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let ours = name.starts_with(prefix) && name.ends_with(SUFFIX);
-        if ours
-            && entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && let Ok(lock) = File::open(entry.path())
-            && rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-        {
-            let _ = fs::remove_dir_all(entry.path());
+        if !name.starts_with(prefix) {
+            continue;
+        }
+        if name.ends_with(SUFFIX) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if is_abandoned(&path) {
+                let _ = fs::remove_dir_all(path);
+            }
+        } else if name.ends_with(".old") && is_abandoned(&path.with_extension("part")) {
+            let flags = RenameFlags::NOREPLACE;
+            if rustix::fs::renameat_with(CWD, &path, CWD, target, flags).is_err()
+                && (target.exists() || fs::rename(&path, target).is_err())
+            {
+                let _ = remove(&path);
+            }
         }
     }
+}
+
+/// Whether no writer has locked the folder, which may not exist.
+fn is_abandoned(path: &Path) -> bool {
+    File::open(path).map_or(!path.exists(), |lock| {
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -333,7 +384,7 @@ mod tests {
         write(&path, Overwrite::Never, b"1").commit().unwrap();
         let sink = write(&path, Overwrite::Replace, b"2");
         let replaced = Some(sink.replace_in_two_steps().unwrap());
-        Published { sink, replaced }.finish().unwrap();
+        Published { sink, replaced }.finish();
         assert_eq!(fs::read(path.join("top")).unwrap(), b"2");
         assert_eq!(names(dir.path()), ["x"]);
     }
@@ -378,6 +429,67 @@ mod tests {
         first.commit().unwrap();
         assert_eq!(second.commit().unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(fs::read(path.join("top")).unwrap(), b"1");
+    }
+
+    #[test]
+    fn a_target_renamed_by_a_killed_writer_is_restored() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, aside) = (dir.path().join("x"), dir.path().join(".x.killed.old"));
+        write(&path, Overwrite::Never, b"1").commit().unwrap();
+        fs::rename(&path, &aside).unwrap();
+        let error = FolderSink::create(&path, Overwrite::Never).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Exists);
+        assert_eq!(fs::read(path.join("top")).unwrap(), b"1");
+        // The writer was killed after the second step.
+        fs::create_dir(&aside).unwrap();
+        write(&path, Overwrite::Replace, b"2").commit().unwrap();
+        assert_eq!(names(dir.path()), ["x"]);
+    }
+
+    #[test]
+    fn concurrent_writers_replace_a_folder_that_did_not_exist() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..20 {
+            let path = dir.path().join("x");
+            std::thread::scope(|scope| {
+                for text in [b"1", b"2", b"3", b"4"] {
+                    let path = &path;
+                    scope.spawn(move || write(path, Overwrite::Replace, text).commit().unwrap());
+                }
+            });
+            let top = fs::read(path.join("top")).unwrap();
+            assert_eq!(fs::read(path.join("a/b/c")).unwrap(), top, "files of one writer");
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
+
+    #[cfg(feature = "testkit")]
+    #[test]
+    fn a_folder_that_cannot_be_flushed_is_an_error_and_the_old_one_stays() {
+        use crate::testkit::faults::{Call, Fault, arm, disarm};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        for (overwrite, left) in [(Overwrite::Never, None), (Overwrite::Replace, Some(b"1"))] {
+            if let Some(text) = left {
+                write(&path, Overwrite::Never, text).commit().unwrap();
+            }
+            let sink = write(&path, overwrite, b"2");
+            arm(None);
+            sink.commit().unwrap();
+            let calls = disarm();
+            let last = calls.iter().rposition(|call| *call == Call::SyncFolder).unwrap();
+            fs::remove_dir_all(&path).unwrap();
+            if let Some(text) = left {
+                write(&path, Overwrite::Never, text).commit().unwrap();
+            }
+            let sink = write(&path, overwrite, b"2");
+            arm(Some(Fault { call: last, part: 0, lasting: false }));
+            let error = sink.commit().unwrap_err();
+            disarm();
+            assert_eq!(error.kind(), ErrorKind::Io);
+            assert_eq!(fs::read(path.join("top")).ok().as_deref(), left.map(|t| &t[..]));
+            assert_eq!(names(dir.path()).len(), usize::from(left.is_some()));
+        }
     }
 
     #[test]

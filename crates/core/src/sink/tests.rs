@@ -111,3 +111,35 @@ fn replacing_keeps_the_mode_and_follows_links() {
     assert_eq!(fs::read(&real).unwrap(), b"new");
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
 }
+
+#[cfg(feature = "testkit")]
+#[test]
+fn a_folder_that_cannot_be_flushed_is_an_error_and_the_target_is_unchanged() {
+    use crate::testkit::faults::{Call, Fault, arm, disarm};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    for (overwrite, old) in [(Overwrite::Never, None), (Overwrite::Replace, Some(b"old"))] {
+        old.map(|text| fs::write(&path, text).unwrap());
+        let mut sink = Sink::create(&path, overwrite).unwrap();
+        sink.write_all(b"new").unwrap();
+        arm(Some(Fault { call: 0, part: 0, lasting: false }));
+        let error = sink.commit().unwrap_err();
+        assert_eq!(disarm(), [Call::SyncFolder]);
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Io, Some(path.as_path())));
+        assert_eq!(fs::read(&path).ok().as_deref(), old.map(|text| &text[..]));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), usize::from(old.is_some()));
+    }
+}
+
+#[test]
+fn a_copy_replaces_the_file_when_it_is_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fs::write(&path, b"0123456789").unwrap();
+    let copy = Sink::copy_of(&path, 10).unwrap().unwrap();
+    copy.write_all_at(2, b"--").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"0123456789");
+    copy.commit().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"01--456789");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}

@@ -26,6 +26,8 @@ pub enum Call {
     Reserve(u64),
     /// Flush to disk.
     Sync,
+    /// Flush of a folder to disk.
+    SyncFolder,
 }
 
 thread_local! {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use spile_core::{Error, Limits, Result, Sink};
+use spile_core::{Error, Limits, Result};
 
 use super::dimension_index;
-use crate::read::File;
+use crate::journal;
 use crate::wire::{Dimension, dimension_offset};
 
 /// Change of a grid.
@@ -29,13 +29,11 @@ pub enum Adjust {
 /// # Errors
 /// No such dimension, or a grid that is not finite. The file is then unchanged.
 pub fn adjust(path: &Path, number: usize, change: Adjust, limits: &Limits) -> Result<Dimension> {
-    let sink = Sink::edit(path)?;
-    let file = File::open(path, limits)?;
+    let (sink, file) = journal::lock(path, limits)?;
     let index = dimension_index(file.header(), number).map_err(|e| e.with_path(path))?;
     let new = adjusted(file.header().dimensions[index], change).map_err(|e| e.with_path(path))?;
     let entry = [new.start.to_le_bytes(), new.step.to_le_bytes()].concat();
-    sink.write_all_at(dimension_offset(index) + 8, &entry)?;
-    sink.commit()?;
+    journal::overwrite(&sink, &file, dimension_offset(index) + 8, &entry)?;
     Ok(new)
 }
 

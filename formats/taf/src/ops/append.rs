@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use spile_core::{Array, Error, Limits, Order, Overwrite, Result, Shape, Sink};
+use spile_core::{Array, Error, Limits, Order, Result, Shape, Sink};
 
 use super::{Target, rewrite};
+use crate::journal;
 use crate::read::File;
-use crate::wire::{Header, dimension_offset};
+use crate::wire::Header;
 use crate::write::{check_storable, write_elements};
 
 /// Comments are moved in blocks of this size.
@@ -15,48 +16,35 @@ const MOVE_BLOCK: u64 = 64 << 10;
 /// Appends `input` along the last dimension and returns the number of clipped values. All lengths
 /// except the last must be those of the file; an input with one dimension less is one slab.
 ///
-/// With `safe` the file is rewritten and replaced atomically. Otherwise it is modified in place, in
-/// an order that can lose comments after a crash but never data: reserve disk space (a full disk
-/// fails here, before any change), move the comments, write the elements, sync, write the new length.
+/// After a crash at any time the file is the old one or the new one. Files of more than 64 MiB on file
+/// systems that cannot share blocks are changed in place under a journal, which the next change by this
+/// crate applies; with `safe` they are copied, too, so that other programs never see an intermediate state.
 ///
 /// # Errors
 /// The shapes do not match, or the elements cannot be converted. The file is then unchanged.
 pub fn append(path: &Path, input: &Array, safe: bool, limits: &Limits) -> Result<u64> {
-    let edit = Sink::edit(path)?;
-    let file = File::open(path, limits)?;
+    append_up_to(path, input, if safe { u64::MAX } else { journal::COPIED }, limits)
+}
+
+/// Appends `input`. A file of more than `largest` bytes is changed in place if its blocks cannot be shared.
+pub(crate) fn append_up_to(
+    path: &Path,
+    input: &Array,
+    largest: u64,
+    limits: &Limits,
+) -> Result<u64> {
+    let (lock, file) = journal::lock(path, limits)?;
     let old = file.header();
     let new = extended(old, input.shape()).map_err(|e| e.with_path(path))?;
-    let selected = input.all_in(Order::F)?;
-    if safe {
-        let mut sink = Sink::create(path, Overwrite::Replace)?;
-        sink.write_all_at(0, &new.encode())?;
-        write_elements(&sink, old.data_offset(), &file.array()?.all()?, old)?;
-        let clipped = write_elements(&sink, old.comment_offset(), &selected, old)?;
-        sink.seek(new.comment_offset());
-        file.copy_comments(&mut sink)?;
-        sink.commit()?;
-        return Ok(clipped);
-    }
     check_storable(input.dtype())?;
-    let (from, len) = file.comment_range();
-    let to = new.comment_offset();
-    edit.reserve(to + len)?;
-    move_bytes(&file, &edit, from, to, len)?;
-    let clipped = match write_elements(&edit, old.comment_offset(), &selected, old) {
-        Ok(clipped) => clipped,
-        Err(error) => {
-            // The input could not be read completely: restore the file.
-            move_bytes(&file, &edit, to, from, len)?;
-            edit.set_len(from + len)?;
-            return Err(error);
-        }
-    };
-    edit.sync()?;
-    let last = new.dimensions.len() - 1;
-    let length = new.dimensions[last].length;
-    edit.write_all_at(dimension_offset(last), &length.to_le_bytes())?;
-    edit.commit()?;
-    Ok(clipped)
+    let selected = input.all_in(Order::F)?;
+    let ((from, len), to) = (file.comment_range(), new.comment_offset());
+    journal::change(&lock, &file, &new, to + len, largest, |sink| {
+        // A full disk fails here, before the comments move.
+        sink.reserve(to + len)?;
+        move_bytes(&file, sink, from, to, len)?;
+        write_elements(sink, from, &selected, old)
+    })
 }
 
 /// The header after appending an array of `shape`.
@@ -85,11 +73,12 @@ fn extended(old: &Header, shape: &Shape) -> Result<Header> {
     Ok(new)
 }
 
-/// Moves `len` bytes of the file in blocks, in an order that never overwrites bytes before they are read.
+/// Copies `len` bytes of the file to a higher offset, in an order that never overwrites bytes before they
+/// are read.
 fn move_bytes(file: &File, sink: &Sink, from: u64, to: u64, len: u64) -> Result<()> {
     let blocks = len.div_ceil(MOVE_BLOCK);
     for k in 0..blocks {
-        let start = MOVE_BLOCK * if to > from { blocks - 1 - k } else { k };
+        let start = MOVE_BLOCK * (blocks - 1 - k);
         let bytes = file.source().read_vec(from + start, (len - start).min(MOVE_BLOCK))?;
         sink.write_all_at(to + start, &bytes)?;
     }
@@ -102,8 +91,7 @@ fn move_bytes(file: &File, sink: &Sink, from: u64, to: u64, len: u64) -> Result<
 /// # Errors
 /// The shape of `input` is not that of the file; a vector counts as a column.
 pub fn replace(path: &Path, input: &Array, limits: &Limits) -> Result<u64> {
-    let _edit = Sink::edit(path)?;
-    let file = File::open(path, limits)?;
+    let (_lock, file) = journal::lock(path, limits)?;
     let header = file.header();
     let mut lengths = input.shape().lengths().to_vec();
     lengths.resize(lengths.len().max(2), 1);

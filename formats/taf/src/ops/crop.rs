@@ -5,7 +5,6 @@ use std::path::Path;
 use spile_core::{Axes, Error, Limits, Result, Selection, Shape, Slice};
 
 use super::{Target, dimension_index, rewrite};
-use crate::read::File;
 use crate::wire::Dimension;
 
 /// A grid value within this fraction of a step counts as equal to a bound.
@@ -34,8 +33,7 @@ pub fn crop(
     target: &Target,
     limits: &Limits,
 ) -> Result<Shape> {
-    let _lock = target.lock(path)?;
-    let file = File::open(path, limits)?;
+    let (_lock, file) = target.open(path, limits)?;
     let index = dimension_index(file.header(), number).map_err(|e| e.with_path(path))?;
     let old = file.header().dimensions[index];
     let (first, last) = index_range(old, bounds)

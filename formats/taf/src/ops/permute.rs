@@ -5,11 +5,15 @@ use std::path::Path;
 use spile_core::{Axes, Error, Hint, Limits, Result, Selection, Shape};
 
 use super::{Target, rewrite};
+use crate::journal;
 use crate::read::File;
 use crate::wire::{DIMENSIONS_OFFSET, Header};
 
 /// Upper limit of the block size in bytes; larger blocks are not faster.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
+
+/// Dimensions of up to this number of bytes are in one sector of the disk, so that writing them is atomic.
+const ONE_SECTOR: usize = 20 * 24;
 
 /// Reorders the dimensions together with their grids: dimension `k` of the result is dimension
 /// `order[k]` of the file, counted from 1. Returns the new shape.
@@ -20,8 +24,7 @@ const MAX_BLOCK_BYTES: u64 = 64 << 20;
 /// # Errors
 /// `order` is not a permutation of the dimensions.
 pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -> Result<Shape> {
-    let lock = target.lock(path)?;
-    let file = File::open(path, limits)?;
+    let (lock, file) = target.open(path, limits)?;
     let old = file.header();
     let rank = old.dimensions.len();
     let mut sorted = order.to_vec();
@@ -37,9 +40,14 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
         order.iter().copied().filter(|k| old.dimensions[k - 1].length != 1).collect();
     let comments = file.comments_without_metadata()?;
     let header_only = moving.is_sorted() && comments.is_none();
-    if let Some(sink) = lock.as_ref().filter(|_| header_only) {
-        sink.write_all_at(DIMENSIONS_OFFSET, &header.encode_dimensions())?;
-        sink.sync()?;
+    if let Some(lock) = lock.as_ref().filter(|_| header_only) {
+        let dimensions = header.encode_dimensions();
+        if dimensions.len() <= ONE_SECTOR {
+            journal::overwrite(lock, &file, DIMENSIONS_OFFSET, &dimensions)?;
+        } else {
+            let len = file.source().len();
+            journal::change(lock, &file, &header, len, journal::COPIED, |_| Ok(()))?;
+        }
         return Ok(header.shape());
     }
     let slowest: Vec<usize> = order.iter().rev().map(|k| k - 1).collect();

@@ -70,7 +70,7 @@ pub(crate) struct AppendArgs {
     file: PathBuf,
     /// Elements to append: any file with one array; - is standard input
     input: PathBuf,
-    /// Rewrite the whole file, so that a crash cannot lose comments
+    /// Copy the file whatever its size, so that other programs see no intermediate state
     #[arg(long)]
     safe: bool,
 }
@@ -78,8 +78,9 @@ pub(crate) struct AppendArgs {
 pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let (_, array) = open_input(&args.input, context)?;
     let clipped = ops::append(&args.file, &array, args.safe, &context.limits)?;
-    let shape = File::open(&args.file, &context.limits)?.header().shape();
-    report(&args.file, Some(&shape), Some(clipped), context, out)
+    // The elements are appended, even if the file cannot be read now.
+    let shape = File::open(&args.file, &context.limits).map(|file| file.header().shape()).ok();
+    report(&args.file, shape.as_ref(), Some(clipped), context, out)
 }
 
 #[derive(Debug, Args)]

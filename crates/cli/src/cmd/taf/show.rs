@@ -38,9 +38,17 @@ pub(crate) struct ExportArgs {
     overwrite: bool,
 }
 
+/// Opens a file and prints its warnings.
+fn open(path: &Path, context: &Context) -> Result<File> {
+    let file = File::open(path, &context.limits)?;
+    context.print_warnings(path, &file.warnings());
+    Ok(file)
+}
+
 pub(super) fn probe(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
         let file = Dataset::open_path(&spile_taf::Taf, entry.path, &context.options())?;
+        context.print_warnings(entry.path, file.warnings());
         if context.json {
             let mut document = out.document()?;
             document.field("file", &entry.name())?;
@@ -57,7 +65,7 @@ pub(super) fn probe(args: &FilesArgs, context: &Context, out: &mut Output) -> Re
 }
 
 pub(super) fn read(args: &ReadArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let file = File::open(&args.file, &context.limits)?;
+    let file = open(&args.file, context)?;
     let bounds = args.bounds.bounds()?;
     if !context.json {
         ops::write_rows(&file, bounds, out).map_err(|e| e.with_path(&args.file))?;
@@ -115,7 +123,7 @@ impl Write for JsonRows<'_> {
 pub(super) fn summarize(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     const NAMES: [&str; 7] = ["column", "n", "finite", "min", "max", "mean", "std"];
     context.each_file(&args.files, out, |entry, out| {
-        let file = File::open(entry.path, &context.limits)?;
+        let file = open(entry.path, context)?;
         // No rows per column if there is only one column or no element.
         let empty = file.header().shape().count() == Some(0);
         let columns = if file.columns() == 1 || empty { 0 } else { file.columns() };
@@ -153,7 +161,7 @@ pub(super) fn summarize(args: &FilesArgs, context: &Context, out: &mut Output) -
 
 pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
-        let file = File::open(entry.path, &context.limits)?;
+        let file = open(entry.path, context)?;
         let header = file.header();
         let (offset, shape) = (header.data_offset(), header.shape());
         let dtype = type_name(header.dtype);
@@ -192,7 +200,7 @@ pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Resu
 }
 
 pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let file = File::open(&args.file, &context.limits)?;
+    let file = open(&args.file, context)?;
     let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) else {
         ops::export(&file, out).map_err(|e| e.with_path(&args.file))?;
         return Ok(Exit::Yes);
@@ -208,7 +216,7 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> 
 pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
         // Only TAF files are copied.
-        drop(File::open(entry.path, &context.limits)?);
+        drop(open(entry.path, context)?);
         let copy = ops::backup(entry.path)?;
         if context.json {
             out.object(&[

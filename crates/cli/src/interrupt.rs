@@ -1,0 +1,56 @@
+//! SIGINT and SIGTERM: running operations are cancelled, unfinished output is removed, and the exit status is that
+//! of a process ended by the signal (130, 143).
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use spile::{cancel, sink};
+
+/// Time for running operations to return.
+const GRACE: Duration = Duration::from_secs(1);
+
+static RECEIVED: AtomicI32 = AtomicI32::new(0);
+
+/// Installs the handler. A signal that the caller ignores, as shells do for background jobs, stays ignored.
+pub(crate) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let ignored = ignored_signals();
+        let handled =
+            [SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+        // Without a handler the system ends the process, which removes files without a name.
+        if let Ok(signals) = Signals::new(handled) {
+            std::thread::spawn(move || wait(signals));
+        }
+    });
+}
+
+fn wait(mut signals: Signals) {
+    for signal in signals.forever() {
+        RECEIVED.store(signal, Ordering::SeqCst);
+        let status = 128 + signal;
+        cancel::stop_all(true);
+        let start = Instant::now();
+        while sink::has_unfinished() && start.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        sink::remove_unfinished();
+        std::process::exit(status);
+    }
+}
+
+/// Exit status if a signal was received.
+pub(crate) fn status() -> Option<u8> {
+    let signal = RECEIVED.load(Ordering::SeqCst);
+    (signal != 0).then(|| u8::try_from(128 + signal).unwrap_or(u8::MAX))
+}
+
+/// Bit mask of the signals that the process ignores.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
