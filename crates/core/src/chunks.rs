@@ -193,6 +193,13 @@ impl ChunkStore {
         self.chunks.chunk.bytes(self.size).unwrap_or(u64::MAX)
     }
 
+    /// Number of threads whose chunks the cache can hold at the same time, at least 1. With more, each thread would
+    /// evict the chunks of the others, and every chunk would be decoded again for each block.
+    pub(crate) fn threads(&self) -> usize {
+        let chunks = self.cache.budget() / self.chunk_bytes().max(1);
+        usize::try_from(chunks).unwrap_or(usize::MAX).max(1)
+    }
+
     /// The work of reading `spans`, and the part of it for chunks that are stored: bytes, and a constant per chunk.
     /// `None` if it is not known which chunks are stored.
     pub(crate) fn work(&self, spans: &[Span]) -> Option<(u64, u64)> {

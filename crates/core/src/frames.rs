@@ -27,10 +27,38 @@ pub trait FrameTable: Send + Sync {
     /// Shape and layout in `frame`; `None` if the frame does not contain the array.
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>>;
 
+    /// The first frame from `frame` on that may contain the array; `None` if no further one does. Frames that it
+    /// skips cost nothing, so a loop over a sparse table takes as long as the file is large.
+    fn next(&self, frame: u64) -> Result<Option<u64>> {
+        Ok((frame < self.len()).then_some(frame))
+    }
+
     /// Shape and layout of the values that apply in `frame`: those of the frame, or those that the format
     /// defines for a frame without the array, for example the values of the first frame.
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         self.cell(frame)
+    }
+}
+
+impl dyn FrameTable + '_ {
+    /// The frames that contain the array, with its cell in each, in ascending order.
+    pub fn cells(&self) -> impl Iterator<Item = Result<(u64, FrameCell)>> + '_ {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let frame = match self.next(from) {
+                    Ok(frame) => frame?,
+                    Err(error) => {
+                        from = u64::MAX;
+                        return Some(Err(error));
+                    }
+                };
+                from = frame.saturating_add(1);
+                if let Some(cell) = self.cell(frame).transpose() {
+                    return Some(cell.map(|cell| (frame, cell)));
+                }
+            }
+        })
     }
 }
 
@@ -50,6 +78,10 @@ where
 
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         self.table.cell(frame)?.map_or(Ok(None), &self.change)
+    }
+
+    fn next(&self, frame: u64) -> Result<Option<u64>> {
+        self.table.next(frame)
     }
 
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {

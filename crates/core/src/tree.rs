@@ -17,6 +17,10 @@ use crate::{ArrayDesc, Coord, Error, Finding, FrameAxis, Hint, Layout, Limits, R
 pub use attrs::{Attrs, Iter as AttrsIter};
 pub use value::Value;
 
+/// Largest number of dimensions of an array, that of NetCDF. A file can declare many more in a few bytes, and each takes
+/// a name, a coordinate and a stride.
+const MAX_RANK: usize = 1024;
+
 /// Identifies a node within its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
@@ -169,6 +173,12 @@ impl Tree {
         let depth = if prefix.is_empty() { 0 } else { prefix.matches('/').count() + 1 };
         if depth >= self.limits().depth as usize {
             return Err(Error::limit(format!("nested deeper than {}", self.limits().depth)));
+        }
+        if let Some(rank) = array.as_ref().map(|array| array.shape.rank()).filter(|n| *n > MAX_RANK)
+        {
+            return Err(Error::limit(format!(
+                "{rank} dimensions, at most {MAX_RANK} are supported"
+            )));
         }
         // A slash inside a name would add a level.
         let clean = match name {

@@ -192,6 +192,9 @@ impl Builder<'_> {
             // The coordinate of the first frame does not apply to concatenated rows.
             desc.coords[0] = Coord::None;
             let per_row = Shape::new(tail).count().unwrap_or(0);
+            // The rows as an array, and the elements.
+            let tables = frames.saturating_mul(16);
+            self.tree.charge(tables, "the rows of every array in every frame")?;
             let elements = |n: &i64| u64::try_from(*n).unwrap_or(0).saturating_mul(per_row);
             let elements = Some(rows.iter().map(elements).collect());
             stack = Stack { node: id, frames, elements, uniform: 0 };
@@ -333,20 +336,18 @@ fn frame_rows(
 ) -> Result<std::result::Result<(Vec<i64>, Shape), String>> {
     let bytes = table.len().saturating_mul(8);
     let room = content.limits().allow(bytes, "the row counts of all frames")?;
-    let mut rows = Vec::with_capacity(room / 8);
+    let mut rows = vec![-1; room / 8];
     let mut first: Option<Shape> = None;
-    for frame in 0..table.len() {
-        let Some(FrameCell { shape, .. }) = table.cell(frame)? else {
-            rows.push(-1);
-            continue;
-        };
+    for found in table.cells() {
+        let (frame, FrameCell { shape, .. }) = found?;
         let before = first.get_or_insert_with(|| shape.clone());
         let (own, other) = (shape.lengths(), before.lengths());
         if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
             return Ok(Err(format!("its shape is {before} in one frame and {shape} in another")));
         }
         let count = i64::try_from(own.first().copied().unwrap_or(1));
-        rows.push(count.map_err(|_| Error::limit("the number of rows exceeds 63 bits"))?);
+        rows[frame as usize] =
+            count.map_err(|_| Error::limit("the number of rows exceeds 63 bits"))?;
     }
     let cell = first.unwrap_or_else(|| array.shape.clone());
     if cell.rank() != array.dims.len() {

@@ -146,8 +146,8 @@ fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
     }
     let mut order = array.order();
     let layout = if let Some(table) = array.layout.frames() {
-        if let Some(cell) = (0..table.len()).find_map(|k| table.cell(k).transpose()) {
-            order = cell?.layout.order();
+        if let Some(found) = table.cells().next() {
+            order = found?.1.layout.order();
         }
         let (dtype, holds) = (array.dtype, *holds);
         Layout::changed_frames(table, move |cell| {

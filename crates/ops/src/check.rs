@@ -9,6 +9,7 @@ use spile_core::{
     Report, Result, Source,
 };
 
+use crate::pick::Pick;
 /// The result for one file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
@@ -72,13 +73,14 @@ pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result
 
 /// Reads all values of an array, in all frames.
 fn read(dataset: &Dataset, id: NodeId, array: &ArrayDesc) -> Result<()> {
-    let table = dataset.tree().resolve(array)?.layout.frames();
-    for frame in 0..table.map_or(1, |table| table.len()) {
-        if let Some(array) = dataset.array_in_frame(id, frame)? {
-            array.all()?.for_each(|_, _| Ok(()))?;
-        }
+    let each = |frame| match dataset.array_in_frame(id, frame)? {
+        Some(array) => array.all()?.for_each(|_, _| Ok(())),
+        None => Ok(()),
+    };
+    match dataset.tree().resolve(array)?.layout.frames() {
+        Some(table) => Pick::default().frames_of(&[&**table])?.try_for_each(|frame| each(frame?)),
+        None => each(0),
     }
-    Ok(())
 }
 
 fn verdict(format: &'static str, report: Report) -> Check {

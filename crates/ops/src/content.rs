@@ -11,6 +11,7 @@ use spile_core::{
 
 use crate::hash::{self, BATCH, Sum, batches, quoted};
 use crate::json::hex;
+use crate::pick::Pick;
 
 /// The digest of everything in a file. Equal for equal content in another byte order, element order,
 /// compression, file format or order of objects.
@@ -177,7 +178,12 @@ fn values(dataset: &Dataset, node: &Node) -> Result<Option<Sum>> {
     if let Some(table) = desc.layout.frames() {
         canon.0.update(b"f");
         canon.number(table.len());
-        batches(0..table.len(), |frames| {
+        let mut next = 0;
+        let absent = |canon: &mut Canon, frames: std::ops::Range<u64>| {
+            frames.for_each(|_| canon.option(None::<()>, |_, ()| {}));
+        };
+        let present = Pick::default().frames_of(&[&**table])?;
+        batches(present, |frames| {
             let work = |frame: &u64| -> Result<Option<(Shape, Sum)>> {
                 let Some(array) = dataset.open_array_in_frame(own, *frame)? else {
                     return Ok(None);
@@ -188,7 +194,9 @@ fn values(dataset: &Dataset, node: &Node) -> Result<Option<Sum>> {
                 .par_iter()
                 .map(|f| work(f).map_err(|e| e.in_frame(*f)))
                 .collect::<Result<Vec<_>>>()?;
-            for cell in cells {
+            for (frame, cell) in frames.iter().zip(cells) {
+                absent(&mut canon, next..*frame);
+                next = frame + 1;
                 canon.option(cell, |this, (shape, sum)| {
                     this.shape(&shape);
                     this.0.update(sum);
@@ -196,6 +204,7 @@ fn values(dataset: &Dataset, node: &Node) -> Result<Option<Sum>> {
             }
             Ok(())
         })?;
+        absent(&mut canon, next..table.len());
     } else {
         canon.0.update(b"v");
         canon.option(lengths(desc), |this, starts| {

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 use spile_core::{
-    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, Dataset, Error, FrameAxis, Linear, Node,
-    Result, Selection, Semantics, Slice, Tree,
+    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, Dataset, Error, FrameAxis, FrameTable, Linear,
+    Node, Result, Selection, Semantics, Slice, Tree,
 };
 
 use crate::json::Real;
@@ -293,8 +293,12 @@ impl Work<'_> {
                 let [a, b] = arrays;
                 self.values(path, None, &a?, &b?, first)
             }
-            (Some(a), Some(b)) => {
-                for frame in self.rules.pick.frames(a.min(b))? {
+            (Some(_), Some(_)) => {
+                let tables = [a, b].into_iter().filter_map(|desc| desc.layout.frames());
+                let tables: Vec<&dyn FrameTable> = tables.map(|table| &**table).collect();
+                // Frames that neither array has are equal.
+                for frame in self.rules.pick.frames_of(&tables)? {
+                    let frame = frame?;
                     self.frame(path, frame, first, second).map_err(|e| e.in_frame(frame))?;
                 }
                 Ok(())

@@ -76,10 +76,10 @@ pub fn hash(
     };
     for (node, own) in pick.arrays(tree)? {
         let table = tree.resolve(own)?.layout.frames();
-        let frames = table.map(|table| pick.frames(table.len())).transpose()?;
-        let single = frames.is_none().then_some(None);
-        for frame in frames.into_iter().flatten().map(Some).chain(single) {
-            batch.push((node, own, frame));
+        let frames = table.map(|table| pick.frames_of(&[&**table])).transpose()?;
+        let single = frames.is_none().then_some(Ok(None));
+        for frame in frames.into_iter().flatten().map(|frame| frame.map(Some)).chain(single) {
+            batch.push((node, own, frame?));
             if batch.len() == BATCH {
                 flush(&mut batch)?;
             }
@@ -150,12 +150,12 @@ fn locate(error: Error, path: &str, frame: Option<u64>) -> Error {
 
 /// Calls `work` with a few of `items` at a time.
 pub(crate) fn batches(
-    items: impl Iterator<Item = u64>,
+    items: impl Iterator<Item = Result<u64>>,
     mut work: impl FnMut(&[u64]) -> Result<()>,
 ) -> Result<()> {
     let mut items = items.peekable();
     while items.peek().is_some() {
-        let batch: Vec<u64> = items.by_ref().take(BATCH).collect();
+        let batch = items.by_ref().take(BATCH).collect::<Result<Vec<u64>>>()?;
         work(&batch)?;
     }
     Ok(())

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use spile_core::{ArrayDesc, Error, Hint, Node, NodeId, Result, Selection, Shape, Slice, Tree};
+use spile_core::{
+    ArrayDesc, Error, FrameTable, Hint, Node, NodeId, Result, Selection, Shape, Slice, Tree,
+};
 
 /// A selection of objects, frames and parts of dimensions; the default selects everything.
 #[derive(Clone, Debug, Default)]
@@ -161,6 +163,29 @@ impl Pick {
             (_, Err(error)) => return Err(error),
         };
         Ok((0..span.count).map(move |k| (span.start as i64 + k as i64 * span.step) as u64))
+    }
+
+    /// The selected frames in which one of the arrays with these tables may exist, up to the end of the shortest
+    /// table; an error ends the iteration. Without a selection, frames without them cost nothing.
+    pub fn frames_of<'a>(
+        &self,
+        tables: &[&'a dyn FrameTable],
+    ) -> Result<Box<dyn Iterator<Item = Result<u64>> + 'a>> {
+        let len = tables.iter().map(|table| table.len()).min().unwrap_or(0);
+        if self.has_frames() {
+            return Ok(Box::new(self.frames(len)?.map(Ok)));
+        }
+        let (tables, mut from) = (tables.to_vec(), Some(0));
+        Ok(Box::new(std::iter::from_fn(move || {
+            let start = from?;
+            let next = |first: Option<u64>, table: &&dyn FrameTable| {
+                Ok(first.into_iter().chain(table.next(start)?).min())
+            };
+            let next = tables.iter().try_fold(None, next);
+            let next = next.map(|frame| frame.filter(|frame| *frame < len)).transpose();
+            from = next.as_ref().and_then(|found| found.as_ref().ok()?.checked_add(1));
+            next
+        })))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use spile_core::read::Selected;
 use spile_core::reduce::{self, Bins, ExactRange, Stats};
-use spile_core::{Array, ArrayDesc, Dataset, Error, Kind, Node, Result};
+use spile_core::{Array, ArrayDesc, Dataset, Error, FrameTable, Kind, Node, Result};
 
 use crate::json::Real;
 use crate::pick::Pick;
@@ -118,12 +118,13 @@ pub fn stat(
         let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
         if let Some(table) = tree.resolve(own).map_err(place)?.layout.frames() {
             if !pick.has_frames() && !more.components && more.bins.is_none() {
-                if let Some(row) = total(dataset, node, own, table.len()).map_err(place)? {
+                if let Some(row) = total(dataset, node, own, &**table).map_err(place)? {
                     each(row)?;
                 }
                 continue;
             }
-            for frame in pick.frames(table.len())? {
+            for frame in pick.frames_of(&[&**table])? {
+                let frame = frame.map_err(place)?;
                 let cell = dataset.open_array_in_frame(own, frame);
                 if let Some(array) = cell.map_err(|e| place(e).in_frame(frame))? {
                     let row = row(node, Some(frame), &array, more);
@@ -139,9 +140,16 @@ pub fn stat(
 }
 
 /// One row for all frames of an array; none if no frame has it.
-fn total(dataset: &Dataset, node: &Node, own: &ArrayDesc, frames: u64) -> Result<Option<Row>> {
+fn total(
+    dataset: &Dataset,
+    node: &Node,
+    own: &ArrayDesc,
+    table: &dyn FrameTable,
+) -> Result<Option<Row>> {
     let (mut found, mut all): (Option<Row>, Option<Stats>) = (None, None);
-    for frame in 0..frames {
+    let mut from = 0;
+    while let Some(frame) = table.next(from)? {
+        from = frame.saturating_add(1);
         let array = dataset.open_array_in_frame(own, frame).map_err(|e| e.in_frame(frame))?;
         let Some(array) = array else { continue };
         let selected = array.all()?;

@@ -229,7 +229,8 @@ fn renumber(desc: &mut ArrayDesc, ids: &HashMap<NodeId, NodeId>, frames: Option<
         }
         (Layout::PerFrame(table), Some(frames)) => {
             let (of, frames) = (table.clone(), frames.clone());
-            desc.layout = Layout::PerFrame(Arc::new(SomeCells { of, frames }));
+            let ascending = frames.is_sorted();
+            desc.layout = Layout::PerFrame(Arc::new(SomeCells { of, frames, ascending }));
         }
         _ => {}
     }
@@ -257,6 +258,8 @@ impl FrameAxis for SomeFrames {
 struct SomeCells {
     of: Arc<dyn FrameTable>,
     frames: Arc<[u64]>,
+    /// The frames are in the order of the file.
+    ascending: bool,
 }
 
 impl FrameTable for SomeCells {
@@ -267,6 +270,16 @@ impl FrameTable for SomeCells {
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
         frame.map_or(Ok(None), |frame| self.of.cell(frame))
+    }
+
+    fn next(&self, frame: u64) -> Result<Option<u64>> {
+        let Some(first) = self.frames.get(frame as usize) else { return Ok(None) };
+        if !self.ascending {
+            return Ok(Some(frame));
+        }
+        let Some(next) = self.of.next(*first)? else { return Ok(None) };
+        let frame = self.frames.partition_point(|own| *own < next) as u64;
+        Ok((frame < self.len()).then_some(frame))
     }
 
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {

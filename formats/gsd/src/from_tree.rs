@@ -34,6 +34,8 @@ struct Column<'a> {
     width: u64,
     /// Number of chunks.
     chunks: u64,
+    /// The next frame that may have the array.
+    next: u64,
     /// A chunk has another number of columns than 1.
     columns: bool,
     /// Smallest and largest number of dimensions of a frame.
@@ -52,7 +54,7 @@ impl<'a> Column<'a> {
             None => chunk_type(desc.dtype)?,
         };
         let (chunks, columns, ranks) = (0, false, (usize::MAX, 0));
-        Ok(Self { id, node, name, own, desc, kind, width, chunks, columns, ranks })
+        Ok(Self { id, node, name, own, desc, kind, width, chunks, next: 0, columns, ranks })
     }
 
     fn context(&self, error: Error) -> Error {
@@ -77,6 +79,19 @@ impl<'a> Column<'a> {
                 Ok(Some(FrameCell { shape, layout }))
             }
         }
+    }
+
+    /// Whether a frame may have the array. Frames are asked for in ascending order.
+    fn may_have(&mut self, frame: u64) -> Result<bool> {
+        if frame == 0 {
+            self.next = 0;
+        }
+        if self.next < frame
+            && let Some(table) = self.table()
+        {
+            self.next = table.next(frame)?.unwrap_or(u64::MAX);
+        }
+        Ok(self.next <= frame)
     }
 
     /// Plans the chunk of a frame. Returns false if the frame has none; fails if GSD cannot store it.
@@ -182,6 +197,9 @@ impl<'a> Plan<'a> {
         for frame in 0..frames {
             let before = plan.entries;
             for column in &mut plan.columns {
+                if !column.may_have(frame)? {
+                    continue;
+                }
                 let planned = column.plan(frame);
                 let planned = planned.map_err(|e| column.context(e).in_frame(frame))?;
                 plan.entries += u64::from(planned && column.name.is_some());
@@ -228,12 +246,16 @@ impl FormatWriter for Gsd {
 
     /// Writes all arrays of `content` as chunks. Arrays without frames are written to frame 0.
     fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
-        let plan = Plan::new(content)?;
+        let mut plan = Plan::new(content)?;
         let (about, names) = (&plan.about, &plan.names);
         let mut out = SequentialWriter::new(sink, about, names, plan.entries, plan.frames)?;
         for frame in 0..plan.frames {
-            for column in plan.columns.iter().filter(|column| frame < column.frames()) {
-                let Some(name) = column.name else { continue };
+            for column in &mut plan.columns {
+                let Some(name) = column.name.filter(|_| frame < column.frames()) else { continue };
+                if !column.may_have(frame)? {
+                    continue;
+                }
+                let column = &*column;
                 let context = |e: Error| column.context(e).in_frame(frame);
                 if let Some(array) = content.array_in_frame(column.id, frame).map_err(context)? {
                     column.write(&mut out, frame, name, &array).map_err(context)?;

@@ -31,6 +31,9 @@ const AHEAD: u64 = 256;
 /// Entries up to which [`sample`] covers the whole range.
 const SMALL: u64 = 8192;
 
+/// Frames that a file with few entries may have.
+const EMPTY_FRAMES: u64 = 1 << 20;
+
 /// Pages in a sample of a larger range.
 const SAMPLE_PAGES: u64 = 32;
 
@@ -398,7 +401,7 @@ impl Index {
 
     /// Fails if `frames` is too large for a loop over all frames of this file.
     pub(crate) fn allow_frames(&self, frames: u64) -> Result<()> {
-        if frames > self.limits.nodes.max(self.count.saturating_mul(4)) {
+        if frames > EMPTY_FRAMES.max(self.count.saturating_mul(4)) {
             return Err(Error::limit(format!("{frames} frames in {} chunks", self.count))
                 .in_object("index")
                 .at(self.offset(self.count.saturating_sub(1))));

@@ -205,6 +205,10 @@ impl FrameTable for ChunkTable {
         Err(index.add_context(k, &entry, Error::unsupported("gsd-019", message)))
     }
 
+    fn next(&self, frame: u64) -> Result<Option<u64>> {
+        self.file.index.next_frame(frame)
+    }
+
     /// A frame without the chunk has the values of frame 0 or the default of the HOOMD schema.
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let own = self.cell(frame)?;
@@ -257,6 +261,10 @@ impl FrameAxis for Steps {
 impl FrameTable for Steps {
     fn len(&self) -> u64 {
         self.frames
+    }
+
+    fn next(&self, frame: u64) -> Result<Option<u64>> {
+        self.file.index.next_frame(frame)
     }
 
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {

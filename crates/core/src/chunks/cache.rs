@@ -29,6 +29,11 @@ impl Cache {
         Self { budget: limits.memory / SHARE, kept: Mutex::default() }
     }
 
+    /// Bytes of decoded chunks that are kept.
+    pub(super) fn budget(&self) -> u64 {
+        self.budget
+    }
+
     /// Returns chunk `number`, decoding it if it is not cached. `None`, without `wait`, if another thread is
     /// decoding it. A poisoned lock is harmless: a slot is either empty or complete.
     pub(super) fn get(

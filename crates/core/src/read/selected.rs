@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use rayon::prelude::*;
@@ -179,11 +180,15 @@ impl Selected<'_> {
     pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
         let plan = self.plan(self.block_bytes);
         let pool = Pool::default();
-        (0..plan.blocks()).into_par_iter().try_for_each(|number| {
+        let work = |number: u64| {
             pool.with(|scratch| {
                 self.block(&plan, number, scratch, &mut |block, bytes| each(block, bytes))
             })
-        })
+        };
+        for wave in self.waves(plan.blocks()) {
+            wave.into_par_iter().try_for_each(work)?;
+        }
+        Ok(())
     }
 
     /// Folds the blocks on all threads. Consecutive blocks are folded in order and the partial results merged
@@ -210,8 +215,12 @@ impl Selected<'_> {
             })?;
             Ok(part)
         };
-        let parts: Vec<A> = (0..tasks).into_par_iter().map(task).collect::<Result<_>>()?;
-        Ok(parts.into_iter().fold(start(), merge))
+        let mut all = start();
+        for wave in self.waves(tasks) {
+            let parts: Vec<A> = wave.into_par_iter().map(task).collect::<Result<_>>()?;
+            all = parts.into_iter().fold(all, &merge);
+        }
+        Ok(all)
     }
 
     /// Calls `work` with blocks on all threads, and `each` with the results in order on the calling thread. A
@@ -223,7 +232,7 @@ impl Selected<'_> {
     ) -> Result<()> {
         let plan = self.plan(self.block_bytes);
         let blocks = plan.blocks();
-        let batch = 2 * rayon::current_num_threads() as u64;
+        let batch = (2 * rayon::current_num_threads() as u64).min(self.concurrent());
         let pool = Pool::default();
         let one = |number| -> Result<Option<T>> {
             let mut result = None;
@@ -247,6 +256,22 @@ impl Selected<'_> {
             first = end;
         }
         Ok(())
+    }
+
+    /// Number of blocks that are read at the same time: as many as the threads take, fewer for large chunks.
+    fn concurrent(&self) -> u64 {
+        match &self.array.store {
+            Store::Chunked(chunks) if chunks.threads() < rayon::current_num_threads() => {
+                chunks.threads() as u64
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    /// Ranges of `count` tasks, one after the other, whose tasks may run at the same time.
+    fn waves(&self, count: u64) -> impl Iterator<Item = Range<u64>> {
+        let size = self.concurrent().min(count.max(1));
+        (0..count.div_ceil(size)).map(move |k| k * size..count.min((k + 1) * size))
     }
 
     /// Calls `each` with block `number` of the plan, converted to physical values where the array has them.

@@ -51,8 +51,7 @@ impl Flat {
         };
         let bytes = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
         self.content.limits().allow(bytes, "the layouts of all frames")?;
-        let cells = (0..stack.frames).map(|frame| table.cell(frame));
-        cells.filter_map(Result::transpose).collect()
+        table.cells().map(|found| found.map(|(_, cell)| cell)).collect()
     }
 
     /// The stored order of an array, which is read without reordering.
@@ -146,6 +145,9 @@ impl Flat {
     ) -> Result<()> {
         buffer.clear();
         for frame in frames {
+            if stack.elements(frame) == 0 {
+                continue;
+            }
             let Some(array) = self.content.array_in_frame(stack.node, frame)? else { continue };
             let start = buffer.len();
             let bytes = stack.elements(frame).saturating_mul(size as u64);

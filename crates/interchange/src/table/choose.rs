@@ -8,7 +8,6 @@ use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Hint, Result};
 use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::semantics::Role;
-use spile_core::shape::Shape;
 use spile_core::tree::NodeId;
 
 use super::{Column, MOST_COLUMNS, table_dtype};
@@ -203,19 +202,19 @@ fn rows_and_values(
         return Ok(Ok((vec![Some(rows)], rows.saturating_mul(row))));
     };
     content.limits().allow(table.len().saturating_mul(32), "the rows of the frames")?;
-    let (mut rows, mut sum) = (Vec::new(), 0_u64);
-    for frame in 0..table.len() {
-        let own = table.cell(frame)?.map(|cell| cell.shape);
-        let lengths = own.as_ref().map(Shape::lengths);
-        if lengths.is_some_and(|lengths| lengths.get(1..).unwrap_or_default() != column.tail) {
+    let (mut rows, mut sum) = (vec![None; table.len() as usize], 0_u64);
+    for found in table.cells() {
+        let (frame, cell) = found?;
+        let lengths = cell.shape.lengths();
+        if lengths.get(1..).unwrap_or_default() != column.tail {
             return Ok(Err("a row has more elements in some frames than in others".into()));
         }
-        let own = lengths.map(|lengths| lengths.first().copied().unwrap_or(1));
-        if own == Some(0) {
+        let own = lengths.first().copied().unwrap_or(1);
+        if own == 0 {
             return Ok(Err(format!("frame {frame} has no rows")));
         }
-        sum = sum.saturating_add(own.unwrap_or(0).saturating_mul(row));
-        rows.push(own);
+        sum = sum.saturating_add(own.saturating_mul(row));
+        rows[frame as usize] = Some(own);
     }
     Ok(Ok((rows, sum)))
 }

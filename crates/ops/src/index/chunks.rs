@@ -144,8 +144,8 @@ impl Work<'_> {
                 let frames = table.len();
                 self.limits.allow(frames.saturating_mul(CHUNK_BYTES), "the frames")?;
                 let (mut parts, mut all) = (Vec::new(), None);
-                for frame in 0..frames {
-                    let Some(cell) = table.cell(frame)? else { continue };
+                for found in table.cells() {
+                    let (frame, cell) = found?;
                     let Layout::Plain { extents, order } = &cell.layout else {
                         return Ok(Err(format!("frame {frame} is encoded")));
                     };

@@ -79,6 +79,17 @@ impl Index {
         Ok(start..end.max(start))
     }
 
+    /// The first frame from `frame` on that has entries.
+    pub(crate) fn next_frame(&self, frame: u64) -> Result<Option<u64>> {
+        if self.count == 0 || frame > self.last_frame()? {
+            return Ok(None);
+        }
+        let start = self.frame_range(frame)?.start;
+        let next = if start < self.count { self.entry(start)?.frame } else { frame };
+        // In an index that is not in order, reading the frame gives the error.
+        Ok(Some(next.max(frame)))
+    }
+
     /// Calls `each` with the number and the content of the entries of `range`, in order. Fails with gsd-012
     /// if one is not of `frame`.
     pub(crate) fn each_entry(
