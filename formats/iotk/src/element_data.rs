@@ -96,7 +96,7 @@ fn declared_shape(tag: &Tag) -> Result<Option<(u64, Shape)>> {
     Ok(Some((count, shape)))
 }
 
-/// Packed elements (seed section 3). If the kind and the length of the record disagree, the record
+/// Packed elements (IOTK binary files, section 3). If the kind and the length of the record disagree, the record
 /// decides: the numbering of kinds depends on the compiler.
 fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<ElementData> {
     let len = data.extents.len();

@@ -7,7 +7,7 @@ use spile_core::{ByteOrder, Error, Extents, Limits, Result, Source};
 
 use self::binary::BinaryEvents;
 use self::text::{BYTE_ORDER_MARK, TextEvents};
-use crate::record::Framing;
+use crate::wire::record::Framing;
 use crate::wire::{Control, Tag, Type, parse_logical};
 
 /// The form of a file.

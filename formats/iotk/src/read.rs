@@ -9,7 +9,7 @@ use spile_core::{Array, Dataset, Error, Limits, Result, Source};
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index};
-use crate::record::{Framing, Record, Records};
+use crate::wire::record::{Framing, Record, Records};
 
 /// An open file. Opening reads all tags; data are read on request.
 pub struct File {

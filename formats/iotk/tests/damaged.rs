@@ -11,7 +11,7 @@ use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
-use spile_iotk::record::{Framing, RecordWriter, Records, SUBRECORD};
+use spile_iotk::wire::record::{Framing, RecordWriter, Records, SUBRECORD};
 use spile_iotk::{File, Iotk, Style, Target, convert};
 
 fn limits() -> Limits {

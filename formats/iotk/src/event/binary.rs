@@ -1,9 +1,9 @@
-//! Events from records (seed section 2): a tag is two records, data is one.
+//! Events from records (IOTK binary files, section 2): a tag is two records, data is one.
 
 use spile_core::{Error, Extents, Limits, Result, Source, Wire};
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
-use crate::record::{Framing, Record, Records};
+use crate::wire::record::{Framing, Record, Records};
 use crate::wire::{Control, SECOND, Tag, is_space};
 
 /// Bytes examined by the fast path for short tags; nearly all tags are shorter.

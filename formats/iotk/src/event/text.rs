@@ -7,7 +7,7 @@ use memchr::{memchr, memchr_iter};
 use spile_core::{Error, Extent, Extents, Limits, Result, Source};
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
-use crate::record::Window;
+use crate::wire::record::Window;
 use crate::wire::{Control, Tag, is_space};
 
 /// Bytes of a name that are examined to distinguish a tag from other text.
