@@ -165,7 +165,7 @@ pub(crate) fn read_columns(
             break;
         }
     }
-    let fields = walk.fields;
+    let Walk { fields, memory, .. } = walk;
     for field in top {
         let name = format!("\"{}\"", field.text(0).unwrap_or_default());
         let message = "its buffers are after those of a column of unknown type";
@@ -182,7 +182,7 @@ pub(crate) fn read_columns(
             let e = e.in_object(object.clone());
             if e.offset().is_none() { e.at(context.start) } else { e }
         };
-        match context.column(&field, report).map_err(locate) {
+        match context.column(&field, memory, report).map_err(locate) {
             Ok(column) => columns.push(column),
             Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
             Err(e) => report.absorb(e)?,
@@ -199,7 +199,12 @@ struct Part {
 }
 
 impl Context<'_> {
-    fn column(&self, field: &Field<'_>, report: &mut Report) -> Result<StoredColumn> {
+    fn column(
+        &self,
+        field: &Field<'_>,
+        memory: &mut Budget,
+        report: &mut Report,
+    ) -> Result<StoredColumn> {
         let unsupported = |name| {
             let message = format!("columns of type {name} are not supported");
             Error::unsupported("arrow-020", message)
@@ -207,7 +212,7 @@ impl Context<'_> {
         let mut own = column_type(field.table).map_err(unsupported)?;
         let mut codec = self.codec(&own, field.position, RECORD_BATCH);
         if let Some(encoding) = field.table.table(4) {
-            codec.dictionary = Some(Arc::new(self.dictionary(&own, encoding)?));
+            codec.dictionary = Some(Arc::new(self.dictionary(&own, encoding, memory)?));
         }
         let (mut parts, mut missing, mut plain) = (Vec::new(), 0, Some(Vec::new()));
         for (block, header) in self.batches.blocks.iter().zip(&self.batches.headers) {
@@ -337,8 +342,13 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Reads the values of a dictionary.
-    fn dictionary(&self, own: &Type, encoding: Table<'_>) -> Result<Dictionary> {
+    /// Reads the values of a dictionary. They are kept with the column and charged to `memory`.
+    fn dictionary(
+        &self,
+        own: &Type,
+        encoding: Table<'_>,
+        memory: &mut Budget,
+    ) -> Result<Dictionary> {
         let id = encoding.i64(0).unwrap_or(0);
         let index = encoding.table(1).map_or(Some(DType::I32), |own| {
             let kind = if own.u8(1) == Some(1) { Kind::Int } else { Kind::UInt };
@@ -360,15 +370,15 @@ impl Context<'_> {
                 found = Dictionary { bytes: Vec::new(), starts: vec![0], index };
             }
             let (part, ..) = part(&codec, block, batch).map_err(|e| e.at(block.offset))?;
-            let memory = part.values.len.saturating_add(part.rows.saturating_mul(24));
-            self.limits.allow(memory.saturating_add(part.header.len), "a dictionary")?;
+            let buffers = part.values.len.saturating_add(part.rows.saturating_mul(24));
+            self.limits.allow(buffers.saturating_add(part.header.len), "a dictionary")?;
             let values = self.source.read_vec(part.values.offset, part.values.len)?;
             codec.rows(&[&header[..], &values].concat(), |value| {
                 let value = value.ok_or_else(|| {
                     let message = "missing values in a dictionary are not supported";
                     Error::unsupported("arrow-021", message)
                 })?;
-                self.limits.allow((found.bytes.len() + value.len()) as u64, "a dictionary")?;
+                memory.charge((value.len() + size_of::<usize>()) as u64, "the dictionaries")?;
                 found.bytes.extend_from_slice(value);
                 found.starts.push(found.bytes.len());
                 Ok(())

@@ -412,6 +412,27 @@ fn unusual_valid_text_is_parsed() {
 }
 
 #[test]
+fn escapes_are_resolved_outside_of_cdata_only() {
+    let section = "<![CDATA[&lt;\n&#65;]]>";
+    let text = format!(
+        "<R><a>&lt;{section}&gt;{section}&amp;</a><b>\n&lt;{section}&gt;\n</b>\
+         <c type='character' size='2' len='5'>\n<![CDATA[&amp;]]>\n&amp;\n</c></R>"
+    );
+    let file = open(&text).unwrap();
+    assert_eq!(file.read_strings("R/a").unwrap().unwrap(), ["<&lt;\n&#65;>&lt;\n&#65;&"]);
+    assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["<&lt;\n&#65;>"]);
+    assert_eq!(file.read_strings("R/c").unwrap().unwrap(), ["&amp;", "&"]);
+}
+
+#[test]
+fn line_ends_of_a_single_string_are_part_of_it() {
+    let text = "<R><a type='character' size='1' len='9'>\none\n two\n</a><b>\none\n\ntwo\n</b></R>";
+    let file = open(text).unwrap();
+    assert_eq!(file.read_strings("R/a").unwrap().unwrap(), ["one\n two"]);
+    assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["one\n\ntwo"]);
+}
+
+#[test]
 fn the_regions_of_a_text_cover_every_byte() {
     let odd = "\u{feff}\n<!DOCTYPE x [ <!ENTITY a \"b\"> ]>\n<R>\n  <!-- c -->\n  <a type='real' size='2'>1.0 <!-- in \
                between --> 2.0\n  </a>\n  <b>words</b>\n</R>\n\n";
