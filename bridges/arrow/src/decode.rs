@@ -17,7 +17,7 @@ use spile_interchange::flatbuffers::Table;
 
 /// Where a column is in the lists of a record batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BatchPosition {
     /// Number of its field node.
     pub(crate) node: usize,
     /// Number of its first buffer; columns of views before it have more.
@@ -28,8 +28,8 @@ pub(crate) struct Place {
 
 /// Codec of a column: a chunk is the metadata of a record batch, followed by the buffers of the column.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub(crate) place: Place,
+pub(crate) struct ColumnCodec {
+    pub(crate) position: BatchPosition,
     /// Header type of the messages.
     pub(crate) kind: u8,
     pub(crate) storage: Storage,
@@ -81,10 +81,10 @@ fn pair(bytes: &[u8; 16]) -> Option<(u64, u64)> {
     Some((number(first)?, number(second)?))
 }
 
-impl Column {
+impl ColumnCodec {
     /// Rows and missing values of the column in a record batch.
     pub(crate) fn node(&self, batch: Table<'_>) -> Result<(u64, u64)> {
-        let node = batch.structs::<16>(1).get(self.place.node).and_then(pair);
+        let node = batch.structs::<16>(1).get(self.position.node).and_then(pair);
         node.filter(|(rows, missing)| missing <= rows).ok_or_else(|| wire::invalid("field node"))
     }
 
@@ -96,8 +96,8 @@ impl Column {
             let count = count.and_then(|count| usize::try_from(count).ok());
             count.ok_or_else(|| wire::invalid("number of buffers of a view"))
         };
-        let mut first = self.place.buffer;
-        for k in 0..self.place.views {
+        let mut first = self.position.buffer;
+        for k in 0..self.position.views {
             first = first.saturating_add(variadic(k)?);
         }
         let count = match self.storage {
@@ -105,7 +105,7 @@ impl Column {
             Storage::Null => 0,
             Storage::Fixed(_) | Storage::Bits => 2,
             Storage::Offsets(_) => 3,
-            Storage::Views => variadic(self.place.views)?.saturating_add(2),
+            Storage::Views => variadic(self.position.views)?.saturating_add(2),
         };
         let own = first.checked_add(count).and_then(|end| batch.structs::<16>(2).get(first..end));
         let own = own.ok_or_else(|| wire::invalid("buffers"))?;
@@ -287,7 +287,7 @@ impl Dictionary {
     }
 }
 
-impl Codec for Column {
+impl Codec for ColumnCodec {
     fn name(&self) -> &'static str {
         "record batch"
     }

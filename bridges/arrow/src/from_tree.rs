@@ -11,7 +11,7 @@ use spile_core::sink::Sink;
 use spile_interchange::Table;
 
 use crate::Arrow;
-use crate::write::File;
+use crate::write::FileWriter;
 
 /// Approximate size of a record batch in bytes.
 const BATCH: u64 = 32 << 20;
@@ -46,11 +46,9 @@ impl FormatWriter for Arrow {
             return Err(Error::argument("arrow files are compressed with zstd"));
         }
         let table = table(content)?;
-        let row_bytes = table.fields.iter().map(|f| f.dtype.size().max(4) as u64).sum::<u64>();
-        let most = (BATCH.min(content.limits().memory / 8) / row_bytes.max(1)).clamp(1, 1 << 24);
-        let mut file = File::new(&table, encoder, sink)?;
-        table.pieces(most, &mut |piece| {
-            if file.pending() > 0 && file.pending() + table.row_count(&piece) > most {
+        let mut file = FileWriter::new(&table, encoder, sink)?;
+        table.groups(BATCH, &mut |piece, starts| {
+            if starts {
                 file.flush()?;
             }
             file.add(&piece)

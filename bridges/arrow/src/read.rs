@@ -12,7 +12,7 @@ use spile_core::source::Source;
 use spile_core::wire::fetch;
 use spile_interchange::table::{StoredColumn, missing_number};
 
-use crate::decode::{Column, Dictionary, Place, record};
+use crate::decode::{BatchPosition, ColumnCodec, Dictionary, record};
 use crate::types::{Conversion, Storage, Type, buffer_count, column_type};
 use crate::wire::{self, Block, DICTIONARY_BATCH, RECORD_BATCH};
 use spile_interchange::arrow::{self, LENGTH};
@@ -31,7 +31,7 @@ const UNION: u8 = 14;
 struct Field<'a> {
     path: String,
     table: Table<'a>,
-    place: Place,
+    position: BatchPosition,
     /// Nodes of the structures around it.
     parents: Vec<usize>,
     problem: Option<String>,
@@ -39,7 +39,7 @@ struct Field<'a> {
 
 /// Position of the next field in the lists of a record batch.
 struct Walk<'a, 'b> {
-    next: Place,
+    next: BatchPosition,
     fields: Vec<Field<'a>>,
     /// Charged for each field that is visited: fields of a damaged schema may share their children.
     memory: &'b mut Budget,
@@ -61,7 +61,7 @@ impl<'a> Walk<'a, '_> {
         self.memory
             .charge(COLUMN.saturating_add((above.len() + name.len()) as u64), "the columns")?;
         let path = if above.is_empty() { name } else { format!("{above}/{name}") };
-        let (place, code) = (self.next, table.u8(2).unwrap_or(0));
+        let (position, code) = (self.next, table.u8(2).unwrap_or(0));
         self.next.node += 1;
         let is_dictionary = table.table(4).is_some();
         if code == UNION && self.version < 4 {
@@ -89,10 +89,10 @@ impl<'a> Walk<'a, '_> {
             _ => None,
         };
         let nested = silent || problem.is_some();
-        let parents = [parents, &[place.node]].concat();
+        let parents = [parents, &[position.node]].concat();
         if !silent && !is_struct {
             let parents = parents[..parents.len() - 1].to_vec();
-            self.fields.push(Field { path: path.clone(), table, place, parents, problem });
+            self.fields.push(Field { path: path.clone(), table, position, parents, problem });
         }
         for child in children {
             self.field(child, &path, &parents, nested, depth - 1)?;
@@ -156,7 +156,7 @@ pub(crate) fn read_columns(
     memory: &mut Budget,
     report: &mut Report,
 ) -> Result<Vec<StoredColumn>> {
-    let next = Place { node: 0, buffer: 0, views: 0 };
+    let next = BatchPosition { node: 0, buffer: 0, views: 0 };
     let mut walk = Walk { next, fields: Vec::new(), memory, version: context.version };
     let mut top = schema.tables(1).into_iter();
     for field in top.by_ref() {
@@ -165,7 +165,7 @@ pub(crate) fn read_columns(
             break;
         }
     }
-    let fields = walk.fields;
+    let Walk { fields, memory, .. } = walk;
     for field in top {
         let name = format!("\"{}\"", field.text(0).unwrap_or_default());
         let message = "its buffers are after those of a column of unknown type";
@@ -178,11 +178,11 @@ pub(crate) fn read_columns(
             report.error("arrow-020", problem).in_object(object).at(context.start);
             continue;
         }
-        let place = |e: Error| {
+        let locate = |e: Error| {
             let e = e.in_object(object.clone());
             if e.offset().is_none() { e.at(context.start) } else { e }
         };
-        match context.column(&field, report).map_err(place) {
+        match context.column(&field, memory, report).map_err(locate) {
             Ok(column) => columns.push(column),
             Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
             Err(e) => report.absorb(e)?,
@@ -199,32 +199,39 @@ struct Part {
 }
 
 impl Context<'_> {
-    fn column(&self, field: &Field<'_>, report: &mut Report) -> Result<StoredColumn> {
+    fn column(
+        &self,
+        field: &Field<'_>,
+        memory: &mut Budget,
+        report: &mut Report,
+    ) -> Result<StoredColumn> {
         let unsupported = |name| {
             let message = format!("columns of type {name} are not supported");
             Error::unsupported("arrow-020", message)
         };
         let mut own = column_type(field.table).map_err(unsupported)?;
-        let mut codec = self.codec(&own, field.place, RECORD_BATCH);
+        let mut codec = self.codec(&own, field.position, RECORD_BATCH);
         if let Some(encoding) = field.table.table(4) {
-            codec.dictionary = Some(Arc::new(self.dictionary(&own, encoding)?));
+            codec.dictionary = Some(Arc::new(self.dictionary(&own, encoding, memory)?));
         }
         let (mut parts, mut missing, mut plain) = (Vec::new(), 0, Some(Vec::new()));
         for (block, header) in self.batches.blocks.iter().zip(&self.batches.headers) {
-            let place = |e: Error| e.at(block.offset);
+            let locate = |e: Error| e.at(block.offset);
             let batch = wire::batch(header, RECORD_BATCH);
-            let (batch, _) = batch.ok_or_else(|| place(wire::invalid("record batch")))?;
+            let (batch, _) = batch.ok_or_else(|| locate(wire::invalid("record batch")))?;
             for parent in &field.parents {
-                let outer =
-                    Column { place: Place { node: *parent, ..field.place }, ..codec.clone() };
-                if outer.node(batch).map_err(place)?.1 > 0 {
+                let outer = ColumnCodec {
+                    position: BatchPosition { node: *parent, ..field.position },
+                    ..codec.clone()
+                };
+                if outer.node(batch).map_err(locate)?.1 > 0 {
                     let message = "missing values of structures are not supported";
-                    return Err(place(Error::unsupported("arrow-021", message)));
+                    return Err(locate(Error::unsupported("arrow-021", message)));
                 }
             }
-            let (part, none, ranges) = part(&codec, block, batch).map_err(place)?;
+            let (part, none, ranges) = part(&codec, block, batch).map_err(locate)?;
             if batch.i64(0).unwrap_or(0).cast_unsigned() != part.rows {
-                return Err(place(wire::invalid("number of rows of a column")));
+                return Err(locate(wire::invalid("number of rows of a column")));
             }
             missing += none;
             if part.rows == 0 {
@@ -237,7 +244,7 @@ impl Context<'_> {
                     let needed = part.rows.checked_mul(size as u64).filter(|needed| needed <= len);
                     let message = "a buffer is shorter than its column";
                     let needed =
-                        needed.ok_or_else(|| place(Error::malformed("arrow-005", message)))?;
+                        needed.ok_or_else(|| locate(Error::malformed("arrow-005", message)))?;
                     let offset = block.offset + block.metadata + at;
                     Some(Extent { offset, len: needed })
                 }
@@ -281,9 +288,9 @@ impl Context<'_> {
         Ok(StoredColumn { name: field.path.clone(), array, attrs })
     }
 
-    fn codec(&self, own: &Type, place: Place, kind: u8) -> Column {
-        Column {
-            place,
+    fn codec(&self, own: &Type, position: BatchPosition, kind: u8) -> ColumnCodec {
+        ColumnCodec {
+            position,
             kind,
             storage: own.storage,
             conversion: own.conversion,
@@ -299,7 +306,7 @@ impl Context<'_> {
     fn measure(
         &self,
         own: &mut Type,
-        codec: &mut Column,
+        codec: &mut ColumnCodec,
         field: &Field<'_>,
         parts: &[Part],
     ) -> Result<()> {
@@ -335,8 +342,13 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Reads the values of a dictionary.
-    fn dictionary(&self, own: &Type, encoding: Table<'_>) -> Result<Dictionary> {
+    /// Reads the values of a dictionary. They are kept with the column and charged to `memory`.
+    fn dictionary(
+        &self,
+        own: &Type,
+        encoding: Table<'_>,
+        memory: &mut Budget,
+    ) -> Result<Dictionary> {
         let id = encoding.i64(0).unwrap_or(0);
         let index = encoding.table(1).map_or(Some(DType::I32), |own| {
             let kind = if own.u8(1) == Some(1) { Kind::Int } else { Kind::UInt };
@@ -344,7 +356,8 @@ impl Context<'_> {
             DType::new(kind, bytes, spile_core::wire::ByteOrder::Little)
         });
         let index = Some(index.ok_or_else(|| wire::invalid("index type of a dictionary"))?);
-        let codec = self.codec(own, Place { node: 0, buffer: 0, views: 0 }, DICTIONARY_BATCH);
+        let codec =
+            self.codec(own, BatchPosition { node: 0, buffer: 0, views: 0 }, DICTIONARY_BATCH);
         let mut found = Dictionary { bytes: Vec::new(), starts: vec![0], index };
         for (block, header) in self.dictionaries.blocks.iter().zip(&self.dictionaries.headers) {
             let Some((message, _)) = wire::batch(header, DICTIONARY_BATCH) else { continue };
@@ -357,15 +370,15 @@ impl Context<'_> {
                 found = Dictionary { bytes: Vec::new(), starts: vec![0], index };
             }
             let (part, ..) = part(&codec, block, batch).map_err(|e| e.at(block.offset))?;
-            let memory = part.values.len.saturating_add(part.rows.saturating_mul(24));
-            self.limits.allow(memory.saturating_add(part.header.len), "a dictionary")?;
+            let buffers = part.values.len.saturating_add(part.rows.saturating_mul(24));
+            self.limits.allow(buffers.saturating_add(part.header.len), "a dictionary")?;
             let values = self.source.read_vec(part.values.offset, part.values.len)?;
             codec.rows(&[&header[..], &values].concat(), |value| {
                 let value = value.ok_or_else(|| {
                     let message = "missing values in a dictionary are not supported";
                     Error::unsupported("arrow-021", message)
                 })?;
-                self.limits.allow((found.bytes.len() + value.len()) as u64, "a dictionary")?;
+                memory.charge((value.len() + size_of::<usize>()) as u64, "the dictionaries")?;
                 found.bytes.extend_from_slice(value);
                 found.starts.push(found.bytes.len());
                 Ok(())
@@ -379,7 +392,7 @@ impl Context<'_> {
 type Range = (u64, u64);
 
 /// The bytes of a column in a record batch, its missing values, and its buffers in the body.
-fn part(codec: &Column, block: &Block, batch: Table<'_>) -> Result<(Part, u64, Vec<Range>)> {
+fn part(codec: &ColumnCodec, block: &Block, batch: Table<'_>) -> Result<(Part, u64, Vec<Range>)> {
     let (rows, missing) = codec.node(batch)?;
     let ranges = codec.ranges(batch)?;
     let used = ranges.iter().filter(|(_, len)| *len > 0);

@@ -48,18 +48,18 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut blocks = dictionaries.blocks;
     blocks.extend(batches.blocks);
     blocks.sort_by_key(|block| block.offset);
-    let native = File { blocks, footer: start };
+    let native = Messages { blocks, footer: start };
     let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(report.findings);
     Ok(parsed.with_metadata(metadata.map(|metadata| metadata.at(start))).with_native(native))
 }
 
 /// Positions of the messages.
-struct File {
+struct Messages {
     blocks: Vec<Block>,
     footer: u64,
 }
 
-impl Native for File {
+impl Native for Messages {
     fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let mut at = 0;
         let mut region = |from: u64, end: u64, kind, name: &str| -> Result<()> {

@@ -15,7 +15,7 @@ use crate::wire::{MAGIC, RECORD_BATCH};
 /// Numbers of rows that have a value, or have none.
 type Runs = Vec<(u64, bool)>;
 
-pub(crate) struct File<'a> {
+pub(crate) struct FileWriter<'a> {
     table: &'a Table<'a>,
     encoder: Option<Encoder>,
     sink: &'a mut Sink,
@@ -27,7 +27,7 @@ pub(crate) struct File<'a> {
     blocks: Vec<u8>,
 }
 
-impl<'a> File<'a> {
+impl<'a> FileWriter<'a> {
     /// Begins a file.
     pub(crate) fn new(
         table: &'a Table<'a>,
@@ -55,11 +55,6 @@ impl<'a> File<'a> {
         self.sink.write_all(&bytes)?;
         self.sink.write_all(body)?;
         Ok(bytes.len() as u64)
-    }
-
-    /// Number of rows that are not yet written.
-    pub(crate) fn pending(&self) -> u64 {
-        self.rows
     }
 
     /// Adds the rows of a piece to the current record batch.

@@ -12,7 +12,7 @@ use spile_interchange::{Table, arrow};
 use crate::Parquet;
 use crate::stored::Stored;
 use crate::wire::ARROW_SCHEMA;
-use crate::write::File;
+use crate::write::FileWriter;
 use spile_codecs::Encoder;
 
 /// Approximate size of a row group in bytes.
@@ -44,12 +44,10 @@ impl FormatWriter for Parquet {
         let table = table(content)?;
         let encoder = options.compression.and_then(Encoder::new);
         let framed = table.frames().is_some() && encoder.is_some();
-        let mut file = File::new(&table, encoder, sink)?;
-        let row_bytes = table.fields.iter().map(|f| f.dtype.size().max(4) as u64).sum::<u64>();
+        let mut file = FileWriter::new(&table, encoder, sink)?;
         let group = if framed { FRAMES_GROUP } else { GROUP };
-        let most = (group.min(content.limits().memory / 8) / row_bytes.max(1)).clamp(1, 1 << 24);
-        table.pieces(most, &mut |piece| {
-            if file.pending() > 0 && file.pending() + table.row_count(&piece) > most {
+        table.groups(group, &mut |piece, starts| {
+            if starts {
                 file.flush()?;
             }
             file.add(&piece)

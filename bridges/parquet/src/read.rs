@@ -197,18 +197,16 @@ impl Leaf {
         // Chunks of empty tables need not have pages.
         let chunks: Vec<&Struct> =
             chunks.iter().filter(|meta| meta.int(5) != Some(0)).copied().collect();
-        let mut plain =
-            chunks.iter().try_for_each(|meta| self.plain_chunk(source, meta, end, memory));
-        if plain.is_ok() && !self.is_full() {
-            plain = Err(Error::unsupported("parquet-021", "missing values"));
-        }
-        match plain {
-            Err(e) if e.kind() == ErrorKind::Unsupported => {
-                (self.pages, self.runs, self.chunks) = (Vec::new(), Vec::new(), Vec::new());
-                let mut chunks = chunks.iter();
-                chunks.try_for_each(|meta| self.encoded_chunk(meta, end, memory))?;
-            }
-            plain => plain?,
+        let plain = chunks.iter().try_fold(true, |plain, meta| {
+            Ok(plain && self.plain_chunk(source, meta, end, memory)?)
+        });
+        let plain = match plain {
+            Err(e) if Error::kind(&e) == ErrorKind::Unsupported => false,
+            plain => plain? && self.is_full(),
+        };
+        if !plain {
+            (self.pages, self.runs, self.chunks) = (Vec::new(), Vec::new(), Vec::new());
+            chunks.iter().try_for_each(|meta| self.encoded_chunk(meta, end, memory))?;
         }
         let counted: u64 = self.runs.iter().fold(0, |sum, (n, _)| sum.saturating_add(*n));
         if counted != footer.rows {
@@ -289,18 +287,18 @@ impl Leaf {
         Ok(())
     }
 
-    /// Adds the pages of a chunk of plain values. Fails with `Unsupported` for other chunks.
+    /// Adds the pages of a chunk of plain values. Returns false for other chunks.
     fn plain_chunk(
         &mut self,
         source: &Source,
         meta: &Struct,
         end: u64,
         memory: &mut Budget,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (first, size, count) = chunk_range(meta, end)?;
         let dictionary = meta.int(11).is_some_and(|at| at > 0);
         if meta.int(4) != Some(0) || dictionary {
-            return Err(Error::unsupported("parquet-006", "not a plain chunk").at(first));
+            return Ok(false);
         }
         let stop = first + size;
         self.chunks.push(Extent { offset: first, len: size });
@@ -309,9 +307,7 @@ impl Leaf {
             let (header, len) = wire::read_page_header(source, at, stop, memory.limits())?;
             let invalid = |message: &str| Error::malformed("parquet-005", message).at(at);
             let body = header.size(3).ok_or_else(|| invalid("page without a size"))?;
-            let data = header.inner(5).ok_or_else(|| {
-                Error::unsupported("parquet-006", "not a version 1 data page").at(at)
-            })?;
+            let Some(data) = header.inner(5) else { return Ok(false) };
             let next = (at + len).checked_add(body).filter(|next| *next <= stop);
             let next = next.ok_or_else(|| invalid("page exceeds its chunk"))?;
             let values = data.size(1).filter(|n| *n > 0 && *n <= count - seen);
@@ -322,7 +318,7 @@ impl Leaf {
                 || (self.levels > 0 && data.int(3) != Some(RLE))
                 || header.get(PAGE_CHECKSUM).is_some()
             {
-                return Err(Error::unsupported("parquet-006", "not a plain page").at(at));
+                return Ok(false);
             }
             let (mut offset, mut defined) = (at + len, values);
             if self.levels > 0 {
@@ -341,7 +337,7 @@ impl Leaf {
             self.page(Extent { offset, len: next - offset }, defined)?;
             (at, seen) = (next, seen + values);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Adds a chunk that has to be decoded.

@@ -83,7 +83,7 @@ pub(crate) fn page_header(count: u64, plain: u64, bytes: u64) -> Result<Vec<u8>>
     let short = |n: u64| {
         let n = i32::try_from(n);
         n.map(Value::Short)
-            .map_err(|_| Error::unsupported("parquet-011", "row group larger than 2 GiB"))
+            .map_err(|_| Error::unsupported("parquet-012", "row group larger than 2 GiB"))
     };
     let data = Struct::default()
         .with(1, short(count)?)

@@ -29,7 +29,7 @@ struct Leaf {
     runs: Vec<(u64, bool)>,
 }
 
-pub(crate) struct File<'a> {
+pub(crate) struct FileWriter<'a> {
     table: &'a Table<'a>,
     encoder: Option<Encoder>,
     sink: &'a mut Sink,
@@ -41,7 +41,7 @@ pub(crate) struct File<'a> {
     groups: Vec<Value>,
 }
 
-impl<'a> File<'a> {
+impl<'a> FileWriter<'a> {
     /// Begins a file.
     pub(crate) fn new(
         table: &'a Table<'a>,
@@ -53,11 +53,6 @@ impl<'a> File<'a> {
         let leaves = fields.map(|(field, name)| Leaf::new(name, field.dtype, field.optional));
         let leaves = leaves.collect();
         Ok(Self { table, encoder, sink, leaves, rows: 0, written: 0, groups: Vec::new() })
-    }
-
-    /// Number of rows that are not yet written.
-    pub(crate) fn pending(&self) -> u64 {
-        self.rows
     }
 
     /// Adds the rows of a piece to the current row group.

@@ -59,6 +59,9 @@ use spile_core::source::Source;
 /// The format, for the registry.
 pub struct Zarr;
 
+/// Message about a file that is something else.
+const NOT_A_STORE: &str = "expected a folder or a zip archive with a Zarr store";
+
 static INFO: FormatInfo = FormatInfo {
     name: "zarr",
     title: "Zarr store",
@@ -93,7 +96,7 @@ impl Format for Zarr {
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
         let mut magic = [0; 4];
         if source.read_at_most(0, &mut magic)? < 4 || magic != zip::LOCAL {
-            return Err(Error::not_this_format("zarr-001", "expected a folder or a zip archive")
+            return Err(Error::not_this_format("zarr-001", NOT_A_STORE)
                 .hint("open the folder that contains zarr.json, .zgroup or .zarray"));
         }
         to_tree::open_zip(source, options)

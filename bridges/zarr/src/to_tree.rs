@@ -17,12 +17,12 @@ use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
 use spile_interchange::cf;
 
-use crate::Zarr;
 use crate::chunks::{ChunkFiles, FieldPart};
 use crate::read::{Entry, Walk, read_store, report_array};
 use crate::store::{DOCUMENTS, Store};
 use crate::strings;
 use crate::wire::{self, ArrayMeta, DataType, Element, Field, NOT_FINITE, to_json};
+use crate::{NOT_A_STORE, Zarr};
 
 /// The attribute of the root group with metadata JSON.
 pub(crate) const DESCRIPTION: &str = "spile";
@@ -48,7 +48,7 @@ impl FolderFormat for Zarr {
 pub(crate) fn open_zip(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut budget = Budget::new(&options.limits);
     let store = Store::zip(source, &mut budget)?;
-    let none = || Error::not_this_format("zarr-001", "the zip archive contains no Zarr store");
+    let none = || Error::not_this_format("zarr-001", NOT_A_STORE);
     open(read_store(store.ok_or_else(none)?, budget, &options.limits)?, options)
 }
 

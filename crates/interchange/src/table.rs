@@ -291,6 +291,25 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
+    /// Hands out all rows, in order, for a file of groups of about `bytes` bytes (or an eighth of the memory limit).
+    /// `each` gets a piece and whether it starts a group; the first group has started.
+    pub fn groups(
+        &self,
+        bytes: u64,
+        each: &mut dyn FnMut(Piece, bool) -> Result<()>,
+    ) -> Result<()> {
+        let row = self.fields.iter().map(|field| field.dtype.size().max(4) as u64).sum::<u64>();
+        let bytes = bytes.min(self.content.limits().memory / 8);
+        let most = (bytes / row.max(1)).clamp(1, 1 << 24);
+        let mut pending = 0;
+        self.pieces(most, &mut |piece| {
+            let rows = self.row_count(&piece);
+            let starts = pending > 0 && pending + rows > most;
+            pending = if starts { rows } else { pending + rows };
+            each(piece, starts)
+        })
+    }
+
     /// Reads the rows of `piece`: for each of the [fields](Table::fields) its little-endian elements, or `None` if the
     /// frame does not contain the array.
     pub fn read(&self, piece: &Piece) -> Result<Vec<Option<Vec<u8>>>> {

@@ -9,7 +9,7 @@ use crate::element_data::ElementData;
 use crate::event::{Event, Form};
 use crate::read::File;
 use crate::scalar::Scalar;
-use crate::semantics::incomplete;
+use crate::semantics::report_incomplete;
 use crate::text_codec::stream_numbers;
 use crate::wire::{Control, Type};
 
@@ -70,10 +70,7 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
             report.note("iotk-040", message).in_object(object()).at(element.offset);
         }
     }
-    for part in incomplete(file.index()) {
-        let message = format!("incomplete {}: {} found", part.array, part.found);
-        report.warn("iotk-038", message).at(part.offset);
-    }
+    report_incomplete(file, report);
     if strict {
         check_strict(file, report)?;
     }

@@ -9,7 +9,7 @@ use spile_core::{
 
 use crate::event::{Data, Form};
 use crate::scalar::Scalar;
-use crate::text_codec::{Numbers, Strings, integer_kind};
+use crate::text_codec::{Escapes, Numbers, Strings, integer_kind};
 use crate::tokens::tokens;
 use crate::wire::{Tag, Type};
 
@@ -96,7 +96,7 @@ fn declared_shape(tag: &Tag) -> Result<Option<(u64, Shape)>> {
     Ok(Some((count, shape)))
 }
 
-/// Packed elements (seed section 3). If the kind and the length of the record disagree, the record
+/// Packed elements (IOTK binary files, section 3). If the kind and the length of the record disagree, the record
 /// decides: the numbering of kinds depends on the compiler.
 fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<ElementData> {
     let len = data.extents.len();
@@ -161,7 +161,6 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
 fn text(tag: &Tag, kind: Option<Type>, data: &Data, bytes: &Dataset) -> Result<ElementData> {
     let extents = &data.extents;
     let formatted = tag.get_raw("fmt").is_some();
-    let plain = data.literal || formatted;
     let load = || -> Result<Vec<u8>> {
         bytes.limits().allow(data.extents.len(), "the text of an element")?;
         let mut text = Vec::new();
@@ -180,17 +179,19 @@ fn text(tag: &Tag, kind: Option<Type>, data: &Data, bytes: &Dataset) -> Result<E
         if kind.is_none() && data.extents.len() > bytes.limits().memory {
             return Ok(ElementData::new(None, stored_bytes(extents)));
         }
+        let escapes =
+            if formatted { Escapes::None } else { Escapes::Outside(data.literal.clone()) };
         let declared = kind.map_or(Ok(None), |_| declared_shape(tag))?;
         let (count, shape) = declared.unwrap_or((1, Shape::new([1])));
         let len = match tag.get_u64("len").filter(|_| kind.is_some()) {
             Some(len) => len,
-            None => Strings::longest(&load()?, plain, count),
+            None => escapes.longest(&load()?, count),
         };
         let len = u32::try_from(len).map_err(|_| {
             Error::malformed("iotk-010", format!("strings of {len} bytes are too long"))
         })?;
         let codec =
-            Strings { len: len as usize, plain, star: tag.get_raw("fmt") == Some(b"*"), base };
+            Strings { len: len as usize, escapes, star: tag.get_raw("fmt") == Some(b"*"), base };
         return Ok(make(kind, DType::text(len), shape, Arc::new(codec)));
     };
     // `spile_kind` is the kind if the tag has the number of another compiler.

@@ -3,11 +3,13 @@
 pub(crate) mod binary;
 pub(crate) mod text;
 
+use std::ops::Range;
+
 use spile_core::{ByteOrder, Error, Extents, Limits, Result, Source};
 
 use self::binary::BinaryEvents;
 use self::text::{BYTE_ORDER_MARK, TextEvents};
-use crate::record::Framing;
+use crate::wire::record::Framing;
 use crate::wire::{Control, Tag, Type, parse_logical};
 
 /// The form of a file.
@@ -63,8 +65,8 @@ pub enum Event {
 pub struct Data {
     /// Packed binary elements, or their text.
     pub extents: Extents,
-    /// `CDATA`: escapes are not resolved.
-    pub literal: bool,
+    /// `CDATA` sections, in which escapes are not resolved: positions in the text of all `extents`, in order.
+    pub literal: Vec<Range<u64>>,
 }
 
 impl Data {

@@ -6,8 +6,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `record` | Fortran records, for any unformatted file |
-//! | `wire` | tags, attributes, types |
+//! | `wire/record` | Fortran records, for any unformatted file |
+//! | `wire/tag` | tags, attributes, types |
 //! | `scalar` `tokens` | numbers as text |
 //! | `event` | tags and data as events, identical for both forms |
 //! | `index` | [`Index`] of all elements; [`Cursor`], search by the rule of the library |
@@ -16,7 +16,7 @@
 //! | `to_tree` `from_tree` | file to tree; any dataset to an IOTK file |
 //! | `write` `cast` | [`Writer`] for both forms; conversion to types that Fortran has |
 //! | `semantics` | meaning of the files and folders of Quantum ESPRESSO |
-//! | `ops` | conversion between the two forms |
+//! | `convert_form` | conversion between the two forms |
 //! | `check` `regions` | rules; the byte ranges of a file |
 //! | `salvage` | recovery of damaged files |
 //!
@@ -40,13 +40,12 @@
 
 mod cast;
 mod check;
+mod convert_form;
 mod element_data;
 mod event;
 mod from_tree;
 mod index;
-mod ops;
 mod read;
-pub mod record;
 mod regions;
 mod salvage;
 mod scalar;
@@ -57,10 +56,10 @@ mod tokens;
 pub mod wire;
 mod write;
 
+pub use convert_form::{Converted, convert};
 pub use element_data::ElementData;
 pub use event::{Data, Event, Events, Form, Item};
 pub use index::{Cursor, Element, Index, Markup};
-pub use ops::{Converted, convert};
 pub use read::File;
 pub use scalar::Style;
 pub use write::{Target, Writer};
@@ -95,7 +94,7 @@ impl Format for Iotk {
             // IOTK files without a head are plain XML.
             return if certain { 95 } else { 30 };
         }
-        match record::Framing::detect_head(head.bytes) {
+        match wire::record::Framing::detect_head(head.bytes) {
             Some(_) if contains(b"<?iotk ") => 100,
             Some(_) if contains(b"<") && contains(b">") => 60,
             Some(_) => 10,

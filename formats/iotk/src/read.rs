@@ -9,7 +9,7 @@ use spile_core::{Array, Dataset, Error, Limits, Result, Source};
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index};
-use crate::record::{Framing, Record, Records};
+use crate::wire::record::{Framing, Record, Records};
 
 /// An open file. Opening reads all tags; data are read on request.
 pub struct File {
@@ -128,14 +128,19 @@ impl File {
         let folder = self.source().path().and_then(Path::parent).unwrap_or(Path::new("."));
         let in_link = |e: Error| e.in_object(format!("link \"{link}\"")).at(element.offset);
         let target = folder.join(&link);
-        let real = |path: &Path| path.canonicalize().map_err(|e| in_link(Error::io(path, e)));
-        let (target, allowed) = (real(&target)?, real(allowed)?);
-        if !target.starts_with(&allowed) {
-            let message = "the link target is outside of the allowed folder";
-            return Err(in_link(Error::unsupported("iotk-015", message)));
-        }
-        Ok(Some(target))
+        inside(&target, allowed).map(Some).map_err(in_link)
     }
+}
+
+/// The real path of `target`. Fails with iotk-015 if it is outside of the folder `allowed`.
+pub(crate) fn inside(target: &Path, allowed: &Path) -> Result<PathBuf> {
+    let real = |path: &Path| path.canonicalize().map_err(|e| Error::io(path, e));
+    let (target, allowed) = (real(target)?, real(allowed)?);
+    if !target.starts_with(&allowed) {
+        let message = "the link target is outside of the allowed folder";
+        return Err(Error::unsupported("iotk-015", message));
+    }
+    Ok(target)
 }
 
 /// True if one of the first two records is a tag.

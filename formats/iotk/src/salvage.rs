@@ -13,9 +13,9 @@ use crate::Iotk;
 use crate::element_data::{ElementData, describe_data};
 use crate::event::Form;
 use crate::index::Index;
-use crate::record::SUBRECORD;
 use crate::scalar::Style;
 use crate::wire::Tag;
+use crate::wire::record::SUBRECORD;
 use crate::write::{Target, Writer};
 
 impl Salvager for Iotk {

@@ -5,6 +5,7 @@
 pub(crate) mod qe_save;
 mod summary;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use spile_core::semantics::{Centring, Quantity};
@@ -13,7 +14,7 @@ use spile_core::{
     Semantics, Shape, Tree, Value, metadata,
 };
 
-pub(crate) use summary::{incomplete, summary};
+pub(crate) use summary::{report_incomplete, summary};
 
 /// The attribute of arrays that are assembled from others.
 pub(crate) const ASSEMBLED: &str = "assembled_from";
@@ -29,6 +30,7 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
     }
     let groups: Vec<NodeId> =
         tree.iter().filter(|(_, node)| node.array.is_none()).map(|(id, _)| id).collect();
+    let atoms = atom_counts(tree);
     let mut band_groups = Vec::new();
     let mut with_radial_mesh = false;
     for group in groups {
@@ -51,7 +53,7 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
         } else if name == "DIRECT_LATTICE_VECTORS" {
             add_cell(tree, group)?;
         } else if name == "IONS" {
-            add_atoms(tree, group)?;
+            add_atoms(tree, group, atoms.get(&group).copied().unwrap_or(0))?;
         } else if name == "EIGENVALUES" && tree.child(group, "K-POINT.1").is_some() {
             band_groups.push(group);
         } else if name == "UPF" {
@@ -120,8 +122,23 @@ fn add_cell(tree: &mut Tree, group: NodeId) -> Result<()> {
     Ok(())
 }
 
-/// Adds positions and species of the atoms, which are attributes of the elements `ATOM.1`, ...
-fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
+/// The number of the atom whose element has this name.
+fn atom_number(name: &[u8]) -> Option<u64> {
+    std::str::from_utf8(name.strip_prefix(b"ATOM.")?).ok()?.parse().ok()
+}
+
+/// The number of elements `ATOM.k` in each element that has some.
+fn atom_counts(tree: &Tree) -> HashMap<NodeId, u64> {
+    let mut counts = HashMap::new();
+    for (_, node) in tree.iter().filter(|(_, node)| atom_number(node.name.as_bytes()).is_some()) {
+        *counts.entry(node.parent).or_default() += 1;
+    }
+    counts
+}
+
+/// Adds positions and species of the atoms, which are attributes of the `count` elements `ATOM.1`, ... If
+/// one is missing in between, the rows could not be told apart and nothing is added.
+fn add_atoms(tree: &mut Tree, group: NodeId, count: u64) -> Result<()> {
     let mut atoms: u64 = 0;
     let mut positions = Vec::new();
     let mut species: Vec<String> = Vec::new();
@@ -138,7 +155,7 @@ fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
         atoms += 1;
     }
     let taken = ["positions", "species"].iter().any(|name| tree.child(group, name).is_some());
-    if atoms == 0 || taken {
+    if atoms == 0 || atoms != count || taken {
         return Ok(());
     }
     let add = |tree: &mut Tree, name: &str, mut desc: ArrayDesc, meaning: Semantics| {

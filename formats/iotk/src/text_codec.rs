@@ -1,5 +1,8 @@
 //! Decoding of numbers and strings from text.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use rayon::prelude::*;
 use spile_core::{Codec, Dataset, Error, Result};
 
@@ -73,9 +76,7 @@ impl Numbers {
             from = to;
         }
         for wave in pieces.chunks(PIECES) {
-            let parse = |piece: &std::ops::Range<usize>| {
-                self.parse(&stored[piece.clone()], at + piece.start)
-            };
+            let parse = |piece: &Range<usize>| self.parse(&stored[piece.clone()], at + piece.start);
             let parsed: Vec<Vec<u8>> = wave.par_iter().map(parse).collect::<Result<_>>()?;
             parsed.iter().try_for_each(|values| each(values))?;
         }
@@ -191,20 +192,70 @@ pub(crate) fn integer_kind(bytes: &Dataset, data: &Data) -> Result<u64> {
 /// Decodes strings, one per line.
 pub(crate) struct Strings {
     pub(crate) len: usize,
-    /// True if escapes are not resolved.
-    pub(crate) plain: bool,
+    pub(crate) escapes: Escapes,
     /// List-directed output: a blank before each line.
     pub(crate) star: bool,
     /// Offset of the text in the file.
     pub(crate) base: u64,
 }
 
-/// The text between the line of the begin tag and the line of the end tag.
-pub(crate) fn inner(text: &[u8]) -> &[u8] {
-    let ([b'\n', text @ ..] | [b'\r', b'\n', text @ ..]) = text else {
+/// Escapes in the text of an element.
+pub(crate) enum Escapes {
+    /// Formatted data have none.
+    None,
+    /// They are resolved outside of these positions in the text, which are `CDATA` sections.
+    Outside(Vec<Range<u64>>),
+}
+
+impl Escapes {
+    /// The strings in the text between two tags, without escapes.
+    fn resolve<'t>(&self, stored: &'t [u8]) -> Cow<'t, [u8]> {
+        let text = inner(stored);
+        let literal = match self {
+            Self::None => return text.into(),
+            Self::Outside(literal) if literal.is_empty() => return unescape(text),
+            Self::Outside(literal) => literal,
+        };
+        // The beginning of `text` in `stored`: only line ends precede it.
+        let start = stored.len() - inner_start(stored).len();
+        let position = |at: u64| (at as usize).saturating_sub(start).min(text.len());
+        let mut out = Vec::with_capacity(text.len());
+        let mut from = 0;
+        for section in literal {
+            let (begin, end) = (position(section.start), position(section.end));
+            out.extend_from_slice(&unescape(&text[from..begin]));
+            out.extend_from_slice(&text[begin..end]);
+            from = end;
+        }
+        out.extend_from_slice(&unescape(&text[from..]));
+        out.into()
+    }
+
+    /// The length of the longest of `count` strings in `text`, for tags without `len`.
+    pub(crate) fn longest(&self, text: &[u8], count: u64) -> u64 {
+        let text = self.resolve(text);
+        if count == 1 {
+            return text.len() as u64;
+        }
+        lines(&text).map(<[u8]>::len).max().unwrap_or(0) as u64
+    }
+}
+
+/// The text after the line of the begin tag.
+fn inner_start(text: &[u8]) -> &[u8] {
+    match text {
+        [b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..] => rest,
         // On the line of its tags.
+        _ => text,
+    }
+}
+
+/// The text between the line of the begin tag and the line of the end tag.
+fn inner(stored: &[u8]) -> &[u8] {
+    let text = inner_start(stored);
+    if text.len() == stored.len() {
         return text;
-    };
+    }
     let end = text.iter().rposition(|b| *b == b'\n');
     match end {
         Some(end) if text[end..].iter().all(|b| matches!(b, b'\n' | b' ' | b'\t')) => &text[..end],
@@ -218,26 +269,13 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-impl Strings {
-    /// The length of the longest of `count` strings in `text`, for tags without `len`.
-    pub(crate) fn longest(text: &[u8], plain: bool, count: u64) -> u64 {
-        let text = inner(text);
-        let text = if plain { text.into() } else { unescape(text) };
-        if count == 1 {
-            return text.len() as u64;
-        }
-        lines(&text).map(<[u8]>::len).max().unwrap_or(0) as u64
-    }
-}
-
 impl Codec for Strings {
     fn name(&self) -> &'static str {
         "text"
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let text = inner(stored);
-        let text = if self.plain { text.into() } else { unescape(text) };
+        let text = self.escapes.resolve(stored);
         let (len, total) = (self.len, out.len());
         let count = total.checked_div(len).unwrap_or(0);
         // If all strings have full length, a line end inside a string is part of it.
@@ -255,7 +293,7 @@ impl Codec for Strings {
             .collect();
         // With a format, a line has several fields of full length.
         let joined: usize = rows.iter().map(|row| row.len()).sum();
-        if self.plain && joined == total {
+        if matches!(self.escapes, Escapes::None) && joined == total {
             rows.iter().fold(0, |at, row| {
                 out[at..at + row.len()].copy_from_slice(row);
                 at + row.len()

@@ -63,6 +63,7 @@ const MAX_LIST: usize = 64;
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let file = File::from_source(source, &options.limits)?;
     let mut report = file.index().report.clone();
+    semantics::report_incomplete(&file, &mut report);
     let mut built = to_tree(&file)?;
     semantics::add(&mut built.tree).map_err(|e| e.at(0))?;
     built.report(|node| built.tree.node(node).path.clone(), &mut report);

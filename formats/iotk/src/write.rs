@@ -1,7 +1,7 @@
 //! [`Writer`]: writes tags and data in both forms.
 
-mod element_data;
 pub(crate) mod tag_text;
+mod values;
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -15,9 +15,9 @@ use zerocopy::IntoBytes;
 
 use self::tag_text::{representable, write_lines, write_origin, write_values};
 use crate::cast::fortran;
-use crate::record::{Framing, RecordWriter, SUBRECORD};
 use crate::scalar::Style;
 use crate::to_tree::{COMMENTS, STORAGE, parse_markup};
+use crate::wire::record::{Framing, RecordWriter, SUBRECORD};
 use crate::wire::{Control, SECOND, Tag, Type, escape, write_attribute};
 
 /// Shapes are stored in attributes `n1` to `n7`.

@@ -11,7 +11,7 @@ use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
-use spile_iotk::record::{Framing, RecordWriter, Records, SUBRECORD};
+use spile_iotk::wire::record::{Framing, RecordWriter, Records, SUBRECORD};
 use spile_iotk::{File, Iotk, Style, Target, convert};
 
 fn limits() -> Limits {
@@ -409,6 +409,27 @@ fn unusual_valid_text_is_parsed() {
     let root = dataset.tree().node(dataset.tree().find("R").unwrap());
     let wanted = [Value::Int(1), Value::Text("a > b".into()), Value::Text("&a;A".into())];
     assert_eq!(root.attrs.iter().take(3).map(|(_, v)| v.clone()).collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn escapes_are_resolved_outside_of_cdata_only() {
+    let section = "<![CDATA[&lt;\n&#65;]]>";
+    let text = format!(
+        "<R><a>&lt;{section}&gt;{section}&amp;</a><b>\n&lt;{section}&gt;\n</b>\
+         <c type='character' size='2' len='5'>\n<![CDATA[&amp;]]>\n&amp;\n</c></R>"
+    );
+    let file = open(&text).unwrap();
+    assert_eq!(file.read_strings("R/a").unwrap().unwrap(), ["<&lt;\n&#65;>&lt;\n&#65;&"]);
+    assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["<&lt;\n&#65;>"]);
+    assert_eq!(file.read_strings("R/c").unwrap().unwrap(), ["&amp;", "&"]);
+}
+
+#[test]
+fn line_ends_of_a_single_string_are_part_of_it() {
+    let text = "<R><a type='character' size='1' len='9'>\none\n two\n</a><b>\none\n\ntwo\n</b></R>";
+    let file = open(text).unwrap();
+    assert_eq!(file.read_strings("R/a").unwrap().unwrap(), ["one\n two"]);
+    assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["one\n\ntwo"]);
 }
 
 #[test]

@@ -14,8 +14,8 @@ use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::testkit::{Json, assert_same_content, manifest};
 use spile_core::wire::ByteOrder;
-use spile_iotk::record::{Framing, SUBRECORD};
 use spile_iotk::wire::Control;
+use spile_iotk::wire::record::{Framing, SUBRECORD};
 use spile_iotk::wire::unescape;
 use spile_iotk::{Event, File, Form, Iotk, Style, Target};
 

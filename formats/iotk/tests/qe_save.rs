@@ -12,6 +12,7 @@ use spile_core::read::Axes;
 use spile_core::report::Severity;
 use spile_core::select::Selection;
 use spile_core::semantics::{Centring, Role};
+use spile_core::source::Source;
 use spile_iotk::{File, Iotk};
 
 fn limits() -> Limits {
@@ -109,6 +110,33 @@ fn the_cell_and_the_atoms_are_arrays() {
 }
 
 #[test]
+fn missing_atoms_are_reported() {
+    let atom = |k: u64| format!("<ATOM.{k} SPECIES='Si' tau='{k}.0 0.0 0.0'/>");
+    let open = |atoms: &[u64], declared: u64| {
+        let atoms: String = atoms.iter().map(|k| atom(*k)).collect();
+        let number =
+            format!("<NUMBER_OF_ATOMS type='integer' size='1'>{declared}</NUMBER_OF_ATOMS>");
+        let text = format!("<Root><IONS>{number}{atoms}</IONS></Root>");
+        Dataset::open(&Iotk, Source::memory(text), &(&limits()).into()).unwrap()
+    };
+    let complete = open(&[1, 2, 3], 3);
+    assert!(complete.warnings().is_empty());
+    assert_eq!(complete.array("Root/IONS/positions").unwrap().shape().lengths(), [3, 3]);
+    for (atoms, declared, found) in [
+        (&[1, 3][..], 3, "2 of 3 atoms"),
+        (&[1, 2], 3, "2 of 3 atoms"),
+        (&[1, 4], 2, "2 of 4 atoms"),
+    ] {
+        let dataset = open(atoms, declared);
+        let [finding] = dataset.warnings() else { panic!("{atoms:?}") };
+        assert_eq!(finding.code, "iotk-038");
+        assert!(finding.message.contains(found), "{}", finding.message);
+    }
+    // The rows could not be told apart.
+    assert!(open(&[1, 3], 3).tree().find("Root/IONS/positions").is_err());
+}
+
+#[test]
 fn bands_of_both_spins_are_one_array() {
     let temp = tempfile::tempdir().unwrap();
     let mut main = "<Root><EIGENVALUES>".to_string();
@@ -178,6 +206,7 @@ fn links_out_of_the_folder_and_to_unreadable_files_are_reported() {
     fs::write(temp.path().join("secret.xml"), "<Root><a/></Root>").unwrap();
     std::os::unix::fs::symlink("../secret.xml", folder.join("sly.xml")).unwrap();
     let secret = temp.path().join("secret.xml");
+    std::os::unix::fs::symlink(&secret, folder.join("Si.UPF")).unwrap();
     write(
         "data-file.xml",
         &format!(
@@ -199,7 +228,17 @@ fn links_out_of_the_folder_and_to_unreadable_files_are_reported() {
         .map(|finding| (finding.code, finding.object.clone().unwrap_or_default()))
         .collect();
     let out = found.iter().filter(|(code, _)| *code == "iotk-015").count();
-    assert_eq!((out, found.len()), (3, 5), "{found:?}");
+    assert_eq!((out, found.len()), (4, 9), "{found:?}");
+    assert!(found.contains(&("iotk-015", "Si.UPF".to_string())), "{found:?}");
+    assert!(save.tree().find("Si.UPF").is_err());
+    let further = found.iter().filter(|(code, _)| *code == "iotk-044");
+    let further: Vec<&str> = further.map(|(_, object)| object.as_str()).collect();
+    let expected = [
+        "link Root/self in data-file.xml",
+        "link Root/again in data-file.xml",
+        "link Root/round in K1/b.xml",
+    ];
+    assert_eq!(further, expected);
     assert!(found.iter().any(|(_, object)| object.contains("gone.dat")), "{found:?}");
     assert!(found.contains(&("iotk-039", "bad.xml".to_string())), "{found:?}");
     assert!(

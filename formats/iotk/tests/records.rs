@@ -9,8 +9,8 @@ use spile_core::read::Axes;
 use spile_core::source::Source;
 use spile_core::tree::Attrs;
 use spile_core::wire::ByteOrder;
-use spile_iotk::record::{Framing, Records, SUBRECORD};
 use spile_iotk::wire::Tag;
+use spile_iotk::wire::record::{Framing, Records, SUBRECORD};
 use spile_iotk::{File, Form, Style, Target, Writer};
 
 fn limits() -> Limits {

@@ -16,7 +16,7 @@ use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
 use spile_core::tree::{Attrs, Tree};
 use spile_core::wire::ByteOrder;
-use spile_iotk::record::{Framing, SUBRECORD};
+use spile_iotk::wire::record::{Framing, SUBRECORD};
 use spile_iotk::wire::{Tag, Type};
 use spile_iotk::{File, Form, Iotk, Style, Target, Writer, convert};
 

@@ -75,9 +75,13 @@ fn gunzip(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
     let mut out = vec![0; limits.allow(u64::from(tail), "the source code")?];
     let length = Decompressor::new()
         .gzip_decompress(bytes, &mut out)
-        .map_err(|e| Error::malformed("sdf-017", format!("damaged gzip archive: {e}")))?;
+        .map_err(|e| damaged("gzip", &e.to_string()))?;
     out.truncate(length);
     Ok(out)
+}
+
+fn damaged(archive: &str, what: &str) -> Error {
+    Error::malformed("sdf-017", format!("damaged {archive} archive: {what}"))
 }
 
 fn is_tar(bytes: &[u8]) -> bool {
@@ -93,8 +97,7 @@ fn tar(bytes: &[u8]) -> Result<Archive> {
         if head.iter().all(|b| *b == 0) {
             break;
         }
-        let damaged =
-            |what: &str| Error::malformed("sdf-017", format!("damaged tar archive: {what}"));
+        let damaged = |what: &str| damaged("tar", what);
         let size = octal(&head[124..136]).ok_or_else(|| damaged("invalid file length"))?;
         let start = at + RECORD;
         let end = start.checked_add(size).filter(|end| *end <= bytes.len());

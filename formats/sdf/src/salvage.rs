@@ -98,8 +98,7 @@ fn scan(
                     next => Ok((next.unwrap_or(block_end(&block)), block)),
                 })
         } else {
-            Err(Error::malformed("sdf-016", "expected a block, found the end of the blocks")
-                .at(offset))
+            Err(Error::malformed("sdf-016", "expected a block header").at(offset))
         };
         if let (Ok((_, block)), Some(first)) = (&block, blocks.first())
             && is_copy(block, first)
@@ -223,7 +222,7 @@ fn plausible(block: &Block, source: &Source) -> Result<()> {
     let overlaps = block.header.data_location < block.meta_offset && block.header.data_length > 0;
     let outside = block.header.next > source.len().saturating_add(block.header.data_length);
     if unknown && (overlaps || outside || block.header.id.is_empty()) {
-        return Err(Error::malformed("sdf-016", "not a block header").at(block.offset));
+        return Err(Error::malformed("sdf-016", "expected a block header").at(block.offset));
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ fn check_header(file: &File, source: &Source, strict: bool, report: &mut Report)
         Spelling::Canonical => None,
         Spelling::LongFloat => Some(("taf-016", "element type named float instead of flt")),
         Spelling::SpacePadded => {
-            Some(("taf-016", "element type padded with spaces instead of NUL"))
+            Some(("taf-034", "element type padded with spaces instead of NUL"))
         }
         Spelling::Legacy => Some(("taf-017", "legacy element type (number of bits)")),
     };
@@ -67,7 +67,7 @@ fn check_header(file: &File, source: &Source, strict: bool, report: &mut Report)
         } else if d.step == 0.0 && d.length > 1 {
             report.warn("taf-019", "the grid step is 0").in_object(object).at(at + 16);
         } else if d.length > 0 && !d.grid_value(d.length - 1).is_finite() {
-            report.warn("taf-018", "the grid overflows").in_object(object).at(at + 8);
+            report.warn("taf-035", "the grid overflows").in_object(object).at(at + 8);
         }
     }
     let lengths: u128 =

@@ -17,13 +17,13 @@ use crate::wire::{Dimension, Header, TYPES};
 use crate::write::{pad_dimensions, write_array};
 
 impl FormatWriter for Taf {
-    /// What writing does not keep: coordinate arrays and the mesh are separate objects, and groups
-    /// other than those above the array are not written. Whether a coordinate array is uniform is found
-    /// while writing.
     fn keeps_scaling(&self) -> bool {
         true
     }
 
+    /// What writing does not keep: coordinate arrays and the mesh are separate objects, and groups
+    /// other than those above the array are not written. Whether a coordinate array is uniform is found
+    /// while writing.
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
         let tree = content.tree();
         let (id, desc, comments) = array_and_comments(content)?;

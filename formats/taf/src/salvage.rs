@@ -36,7 +36,7 @@ fn salvage_truncated(source: &Source, target: &mut Sink, limits: &Limits) -> Res
     let mut header = Header::parse(source, limits)?;
     let expected = header.shape();
     let slowest = header.dimensions.iter().rposition(|d| d.length > 1).ok_or_else(|| {
-        Error::truncated("taf-007", "the only element is incomplete").at(header.data_offset())
+        Error::truncated("taf-008", "the only element is incomplete").at(header.data_offset())
     })?;
     let slab: u64 = header.dimensions[..slowest].iter().map(|d| d.length).product::<u64>()
         * header.dtype.size() as u64;

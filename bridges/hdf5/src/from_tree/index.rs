@@ -57,7 +57,7 @@ pub fn write_index(content: &Dataset, sink: &mut Sink) -> Result<Indexed> {
     // The library resolves relative names from the current directory of the reader.
     let path = std::fs::canonicalize(path).map_err(|e| Error::io(path, e))?;
     let file = path.to_str().ok_or_else(|| {
-        Error::unsupported("hdf5-031", "the path of the source file is not UTF-8")
+        Error::unsupported("hdf5-036", "the path of the source file is not UTF-8")
     })?;
     let mut writer = Writer::new(content, Flavor::Hdf5)?;
     let external =

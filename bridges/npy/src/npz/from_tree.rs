@@ -80,6 +80,6 @@ fn check_name(path: &str) -> Result<()> {
     if !path.contains('\0') {
         return Ok(());
     }
-    let error = Error::unsupported("npz-011", "names with NUL are not supported");
+    let error = Error::unsupported("npz-012", "names with NUL are not supported");
     Err(error.in_object(format!("\"{path}\"")))
 }

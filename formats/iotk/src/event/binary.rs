@@ -1,9 +1,9 @@
-//! Events from records (seed section 2): a tag is two records, data is one.
+//! Events from records (IOTK binary files, section 2): a tag is two records, data is one.
 
 use spile_core::{Error, Extents, Limits, Result, Source, Wire};
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
-use crate::record::{Framing, Record, Records};
+use crate::wire::record::{Framing, Record, Records};
 use crate::wire::{Control, SECOND, Tag, is_space};
 
 /// Bytes examined by the fast path for short tags; nearly all tags are shorter.
@@ -32,7 +32,7 @@ impl BinaryEvents {
     }
 
     pub(crate) fn scanned(&self) -> u64 {
-        self.scanned
+        self.scanned + self.records.scanned()
     }
 
     /// The next event, or `None` at the end of the file.
@@ -61,7 +61,7 @@ impl BinaryEvents {
         let header = self.header(&record)?;
         if header == 0 {
             let extents = Extents::several(record.content.pieces(4, u64::MAX).collect())?;
-            let data = Data { extents, literal: false };
+            let data = Data { extents, literal: Vec::new() };
             return Ok(Some(Item::data(data, record.offset, record.end)));
         }
         let control = Control::from_code(header.rem_euclid(256));
@@ -87,7 +87,7 @@ impl BinaryEvents {
             let header = framing.integer(first)?;
             if header == 0 {
                 let (at, len) = (offset + framing.marker + 4, first.len() as u64 - 4);
-                let data = Data { extents: Extents::one(at, len), literal: false };
+                let data = Data { extents: Extents::one(at, len), literal: Vec::new() };
                 return Some(Item::data(data, offset, at + len + framing.marker));
             }
             let control = Control::from_code(header & 0xff);
@@ -103,6 +103,9 @@ impl BinaryEvents {
         };
         let item = item();
         if let Some(item) = &item {
+            // Data are skipped.
+            let tag = matches!(item.event, Event::Tag(..));
+            self.scanned += if tag { item.end - item.offset } else { 4 * framing.marker };
             self.records.seek(item.end);
         }
         Ok(item)
@@ -186,4 +189,29 @@ fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let blank = written[line..from].iter().all(|b| *b == b' ');
     let indent = if blank { (from - line) as u32 } else { 0 };
     Ok((indent, Tag::new(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert_form::convert;
+    use crate::scalar::Style;
+    use crate::write::Target;
+
+    #[test]
+    fn every_tag_counts_as_scanned() {
+        let limits = Limits::default();
+        let text = Source::memory(format!("<R>{}</R>", "<a></a>".repeat(100)));
+        let mut bytes = Vec::new();
+        convert(&text, Target::default(), Style::Exact, &mut bytes, &limits).unwrap();
+        let len = bytes.len() as u64;
+        let source = Source::memory(bytes);
+        let framing = Framing::detect(&source).unwrap().unwrap();
+        let mut events = BinaryEvents::new(&source, framing, &limits);
+        for pass in 1..=3 {
+            events.seek(0);
+            while events.next().unwrap().is_some() {}
+            assert_eq!(events.scanned(), pass * len);
+        }
+    }
 }

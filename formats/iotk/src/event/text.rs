@@ -2,12 +2,13 @@
 //! formatted data are accepted. Entities are not expanded recursively.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
 use spile_core::{Error, Extent, Extents, Limits, Result, Source};
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
-use crate::record::Window;
+use crate::wire::record::Window;
 use crate::wire::{Control, Tag, is_space};
 
 /// Bytes of a name that are examined to distinguish a tag from other text.
@@ -92,15 +93,17 @@ impl TextEvents {
         let start = self.at;
         let mut parts: Vec<Extent> = Vec::new();
         let mut blank = true;
-        let mut literal = false;
+        let mut literal: Vec<Range<u64>> = Vec::new();
+        let mut text_len = 0;
         let mut from = start;
-        let mut comment_bytes = 0;
+        let mut held = 0;
         loop {
             let tag_start = self.markup(from)?;
             let to = tag_start.unwrap_or(self.window.len());
             blank &= self.is_blank(from, to)?;
+            text_len += to - from;
             push(&mut parts, from, to);
-            let data = |mut parts: Vec<Extent>| {
+            let data = |mut parts: Vec<Extent>, literal: Vec<Range<u64>>| {
                 if parts.is_empty() {
                     parts.push(Extent { offset: to, len: 0 });
                 }
@@ -109,7 +112,7 @@ impl TextEvents {
             };
             let Some(tag_start) = tag_start else {
                 self.at = to;
-                return if blank { Ok(self.ready.pop_front()) } else { data(parts) };
+                return if blank { Ok(self.ready.pop_front()) } else { data(parts, literal) };
             };
             let mut head = [0; 9];
             let found = self.window.get(tag_start, 9)?;
@@ -119,15 +122,18 @@ impl TextEvents {
                     .find(tag_start + 9, b"]]>")?
                     .ok_or_else(|| unclosed(tag_start, "CDATA"))?;
                 push(&mut parts, tag_start + 9, end);
-                (literal, blank, from) = (true, false, end + 3);
+                let start = text_len;
+                text_len += end - (tag_start + 9);
+                held += 2 * size_of::<Range<u64>>() as u64;
+                self.limits.allow(held, "CDATA sections").map_err(|e| e.at(tag_start))?;
+                literal.push(start..text_len);
+                (blank, from) = (false, end + 3);
             } else if head.starts_with(b"<!--") && (!blank || self.is_typed()) {
                 let (item, _) = self.tag(tag_start)?;
                 from = item.end;
                 // All comments are kept until the end of the data.
-                comment_bytes += 4 * size_of::<Item>() as u64 + (item.end - item.offset);
-                self.limits
-                    .allow(comment_bytes, "comments inside data")
-                    .map_err(|e| e.at(tag_start))?;
+                held += 4 * size_of::<Item>() as u64 + (item.end - item.offset);
+                self.limits.allow(held, "comments inside data").map_err(|e| e.at(tag_start))?;
                 self.ready.push_back(item);
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
                 from = self.declaration(tag_start)?;
@@ -145,7 +151,7 @@ impl TextEvents {
                 let closes = matches!(item.event, Event::Tag(Control::End, _));
                 if !blank || (closes && typed) {
                     self.ready.push_back(item);
-                    return data(parts);
+                    return data(parts, literal);
                 }
                 if self.ready.is_empty() {
                     return Ok(Some(item));

@@ -60,7 +60,10 @@ impl<'a> Builder<'a> {
                     return Ok(());
                 };
                 let more = if self.index.elements[id].data.is_empty() { DATA } else { PIECE };
-                self.charge(more + 64 * data.extents.parts().len() as u64, item.offset)?;
+                self.charge(
+                    more + 64 * (data.extents.parts().len() + data.literal.len()) as u64,
+                    item.offset,
+                )?;
                 self.index.elements[id].data.push(data);
                 Ok(())
             }

@@ -10,8 +10,8 @@ use spile_core::{Error, ErrorKind, Limits, Result, Source};
 use crate::event::text::{LONGEST_NAME, begins_tag};
 use crate::event::{Event, Events, Form, Item};
 use crate::index::{Builder, Index};
-use crate::record::Window;
 use crate::wire::Control;
+use crate::wire::record::Window;
 
 /// The search for a tag stops when the bytes examined exceed this multiple of the length of the
 /// file, and [`SLACK`]. Malicious files have many overlapping candidates.

@@ -1,6 +1,6 @@
 //! The folder `prefix.save` of Quantum ESPRESSO as one dataset: `data-file.xml` and the files that it
 //! links to. A link is replaced by the root of the linked file. Links are followed inside the folder
-//! only and each file once, so cycles of links end.
+//! only and each file once, so cycles of links end; a further link is reported.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use spile_core::{
 };
 
 use crate::Iotk;
-use crate::read::File;
+use crate::read::{File, inside};
 use crate::semantics;
 use crate::to_tree::{COMMENTS, FileTree, to_tree};
 
@@ -49,6 +49,11 @@ impl FolderFormat for Iotk {
         members.add(&main, None, &mut report).map_err(|e| e.with_path(&main))?;
         // Copies of the pseudopotentials, which no file links to.
         for path in folder.with_extension("upf") {
+            if let Err(error) = inside(&path, &members.folder) {
+                let message = format!("the symbolic link is not followed: {}", error.message());
+                report.warn(error.code(), message).in_object(members.name(&path)).at(0);
+                continue;
+            }
             members.try_add(&path, None, &mut report)?;
         }
         let mut next = 0;
@@ -113,10 +118,16 @@ impl<'a> Members<'a> {
         report: &mut Report,
     ) -> Result<()> {
         let path = path.canonicalize().map_err(|e| Error::io(path, e))?;
+        let name = self.name(&path);
         if !self.seen.insert(path.clone()) {
+            let message = "the link is not followed: the file is shown at its first link";
+            let link = from.map(|(file, node)| {
+                let member = &self.all[file];
+                format!("link {} in {}", member.built.tree.node(node).path, member.name)
+            });
+            report.warn("iotk-044", message).in_object(link.unwrap_or(name)).at(0);
             return Ok(());
         }
-        let name = self.name(&path);
         let file = File::open(&path, self.limits)?;
         let mut links = Vec::new();
         let built = to_tree(&file)?;
@@ -137,8 +148,9 @@ impl<'a> Members<'a> {
         }
         let needed = (built.tree.len() as u64).saturating_mul(NODE_BYTES);
         self.budget.charge(needed, "the trees of the linked files")?;
-        for finding in &file.index().report.findings {
-            let mut finding = finding.clone();
+        let mut found = file.index().report.clone();
+        semantics::report_incomplete(&file, &mut found);
+        for mut finding in found.findings {
             finding.in_object(name.clone());
             report.findings.push(finding);
         }

@@ -2,26 +2,49 @@
 
 use std::collections::HashSet;
 
-use spile_core::Attrs;
+use spile_core::{Attrs, Report};
 
-use crate::index::Index;
+use super::atom_number;
+use crate::index::Element;
 use crate::read::File;
 
-/// An array of which some parts are missing.
-pub(crate) struct Incomplete {
+/// An array or list of which some parts are missing.
+struct Incomplete {
     /// Name of the array.
-    pub(crate) array: &'static str,
+    array: &'static str,
     /// `11 of 12 planes`.
-    pub(crate) found: String,
+    found: String,
     /// Offset of the element around the parts.
-    pub(crate) offset: u64,
+    offset: u64,
 }
 
-/// The densities and wavefunctions with missing parts.
-pub(crate) fn incomplete(index: &Index) -> Vec<Incomplete> {
+/// Reports arrays with missing parts.
+pub(crate) fn report_incomplete(file: &File, report: &mut Report) {
+    for part in incomplete(file) {
+        let message = format!("incomplete {}: {} found", part.array, part.found);
+        report.warn("iotk-038", message).at(part.offset);
+    }
+}
+
+/// The densities, wavefunctions and lists of atoms with missing parts.
+fn incomplete(file: &File) -> Vec<Incomplete> {
+    let index = file.index();
     let mut incomplete = Vec::new();
     for element in index.elements() {
         let inside = || element.children.iter().map(|id| &index.elements()[*id]);
+        if element.tag.name() == b"IONS" {
+            let found: HashSet<u64> = inside().filter_map(|e| atom_number(e.tag.name())).collect();
+            let largest = found.iter().max().copied().unwrap_or(0);
+            let expected = declared_atoms(file, element).unwrap_or(0).max(largest);
+            if (found.len() as u64) < expected {
+                let found = format!("{} of {expected} atoms", found.len());
+                incomplete.push(Incomplete {
+                    array: "list of atoms",
+                    found,
+                    offset: element.offset,
+                });
+            }
+        }
         let Some(info) = inside().find(|e| e.tag.name() == b"INFO") else { continue };
         let number = |key: &str| info.tag.get_u64(key);
         let density = element.tag.name().ends_with(b"CHARGE-DENSITY");
@@ -42,6 +65,15 @@ pub(crate) fn incomplete(index: &Index) -> Vec<Incomplete> {
         }
     }
     incomplete
+}
+
+/// The number in the element `NUMBER_OF_ATOMS` of `ions`.
+fn declared_atoms(file: &File, ions: &Element) -> Option<u64> {
+    let named = |id: &&usize| file.index().elements()[**id].tag.name() == b"NUMBER_OF_ATOMS";
+    let array = file.array(*ions.children.iter().find(named)?).ok()??;
+    let single = array.shape().count() == Some(1);
+    let values = single.then(|| array.read::<Vec<f64>>("...").ok())??;
+    values.first().map(|number| *number as u64)
 }
 
 /// Summary rows of a file of Quantum ESPRESSO: content, program, counts.
@@ -106,7 +138,7 @@ pub(crate) fn summary(file: &File) -> Attrs {
     {
         add_row("holds", format!("{number} plane waves of a k-point"));
     }
-    for part in incomplete(index) {
+    for part in incomplete(file) {
         add_row(&format!("{}, incomplete", part.array), part.found);
     }
     rows

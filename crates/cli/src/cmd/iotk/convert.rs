@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use clap::ValueEnum;
 use spile::sink::Sink;
 use spile::wire::ByteOrder;
-use spile_iotk::record::{Framing, SUBRECORD};
+use spile_iotk::wire::record::{Framing, SUBRECORD};
 use spile_iotk::{Form, Style, Target};
 
 use crate::cmd::prelude::*;

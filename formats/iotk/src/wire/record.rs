@@ -134,12 +134,14 @@ pub struct Records {
     framing: Framing,
     at: u64,
     limits: Limits,
+    /// Bytes of markers read so far.
+    scanned: u64,
 }
 
 impl Records {
     /// Records from the beginning of `source`.
     pub fn new(source: Source, framing: Framing, limits: &Limits) -> Self {
-        Self { window: Window::new(source), framing, at: 0, limits: *limits }
+        Self { window: Window::new(source), framing, at: 0, limits: *limits, scanned: 0 }
     }
 
     /// Offset of the next record.
@@ -150,6 +152,11 @@ impl Records {
     /// Continues at the record at `offset`.
     pub fn seek(&mut self, offset: u64) {
         self.at = offset;
+    }
+
+    /// Bytes of markers read so far, including those read more than once.
+    pub(crate) fn scanned(&self) -> u64 {
+        self.scanned
     }
 
     /// The bytes in memory from the next record on: at least `least` unless the file ends before.
@@ -217,6 +224,7 @@ impl Records {
 
     fn marker(&mut self, at: u64) -> Result<i64> {
         let (framing, size) = (self.framing, self.framing.marker as usize);
+        self.scanned += size as u64;
         let bytes = self.window.get(at, size)?;
         framing.read(bytes).ok_or_else(|| {
             Error::truncated("iotk-003", "unexpected end of file inside a record marker").at(at)
