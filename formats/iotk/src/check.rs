@@ -11,6 +11,7 @@ use crate::read::File;
 use crate::scalar::Scalar;
 use crate::semantics::incomplete;
 use crate::text_codec::stream_numbers;
+use crate::upf;
 use crate::wire::{Control, Type};
 
 /// Limits of the original library in bytes. It truncates longer names, lines and tags silently.
@@ -69,6 +70,12 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
                 format!("a tag of {} bytes; the library reads {TAG}", element.tag.text().len());
             report.note("iotk-040", message).in_object(object()).at(element.offset);
         }
+    }
+    // The sections of UPF v1 have no tags with types, which are checked above.
+    if upf::kind(file.index()) == Some(upf::Kind::V1)
+        && let Some(built) = upf::to_tree(file)?
+    {
+        built.report(|node| built.tree.node(node).path.clone(), report);
     }
     for part in incomplete(file.index()) {
         let message = format!("incomplete {}: {} found", part.array, part.found);

@@ -142,7 +142,7 @@ impl<'a> Members<'a> {
             finding.in_object(name.clone());
             report.findings.push(finding);
         }
-        let (len, summary) = (file.source().len(), semantics::summary(&file));
+        let (len, summary) = (file.source().len(), semantics::summary(&file, &built.tree));
         self.all.push(Member { path, name, len, built, summary, from });
         self.links.push(links);
         Ok(())
