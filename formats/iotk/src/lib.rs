@@ -18,6 +18,7 @@
 //! | `semantics` | meaning of the files and folders of Quantum ESPRESSO |
 //! | `ops` | conversion between the two forms |
 //! | `check` `regions` | rules; the byte ranges of a file |
+//! | `save` | types and meaning of `data-file-schema.xml` |
 //! | `upf` | UPF pseudopotentials of all kinds as the elements of UPF v2 |
 //! | `salvage` | recovery of damaged files |
 //!
@@ -50,6 +51,7 @@ mod read;
 pub mod record;
 mod regions;
 mod salvage;
+mod save;
 mod scalar;
 mod semantics;
 mod text_codec;

@@ -10,7 +10,7 @@ use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index};
 use crate::record::{Framing, Record, Records};
-use crate::upf;
+use crate::{save, upf};
 
 /// An open file. Opening reads all tags; data are read on request.
 pub struct File {
@@ -41,6 +41,7 @@ impl File {
         let mut index = Index::build(&source, form, limits)?;
         if form == Form::Text {
             upf::add_missing_types(&mut index, &source)?;
+            save::add_missing_types(&mut index, &source)?;
         }
         let empty = index.elements().is_empty() && index.head_tags().is_empty();
         if empty && form == Form::Text {

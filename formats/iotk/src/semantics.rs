@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use spile_core::semantics::{Centring, Quantity};
 use spile_core::{
-    ArrayDesc, Codec, Coord, DType, Extent, Extents, Layout, NodeId, Order, Result, Role,
+    ArrayDesc, Codec, Coord, DType, Extent, Extents, Layout, NodeId, Order, ROOT, Result, Role,
     Semantics, Shape, Tree, Value, metadata,
 };
 
 pub(crate) use summary::{incomplete, summary};
 
-use crate::upf;
+use crate::{save, upf};
 
 /// The attribute of arrays that are assembled from others.
 pub(crate) const ASSEMBLED: &str = "assembled_from";
@@ -67,6 +67,9 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
     }
     if with_pseudopotential {
         upf::add_functions(tree)?;
+    }
+    if tree.child(ROOT, save::ROOT_NAME).is_some() {
+        save::add_meaning(tree)?;
     }
     place_densities(tree);
     Ok(())

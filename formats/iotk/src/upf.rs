@@ -89,7 +89,7 @@ fn first_number(text: &str) -> Option<f64> {
 }
 
 /// A real number as Fortran writes it: `1.0D0` and `1.0E0` are the same.
-fn number(word: &str) -> Option<f64> {
+pub(crate) fn number(word: &str) -> Option<f64> {
     let digits = word.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
     let plain = word.replace(['d', 'D'], "e");
     plain.parse().ok().filter(|_| digits)
