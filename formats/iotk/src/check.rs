@@ -11,6 +11,7 @@ use crate::read::File;
 use crate::scalar::Scalar;
 use crate::semantics::report_incomplete;
 use crate::text_codec::stream_numbers;
+use crate::upf;
 use crate::wire::{Control, Type};
 
 /// Limits of the original library in bytes. It truncates longer names, lines and tags silently.
@@ -71,6 +72,12 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         }
     }
     report_incomplete(file, report);
+    // The sections of UPF v1 have no tags with types, which are checked above.
+    if upf::kind(file.index()) == Some(upf::Kind::V1)
+        && let Some(built) = upf::to_tree(file)?
+    {
+        built.report(|node| built.tree.node(node).path.clone(), report);
+    }
     if strict {
         check_strict(file, report)?;
     }

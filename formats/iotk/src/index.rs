@@ -95,6 +95,10 @@ impl Index {
         &self.elements
     }
 
+    pub(crate) fn element_mut(&mut self, id: usize) -> &mut Element {
+        &mut self.elements[id]
+    }
+
     /// The outermost elements, usually one.
     pub fn roots(&self) -> &[usize] {
         &self.roots

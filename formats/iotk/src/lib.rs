@@ -2,7 +2,7 @@
 //!
 //! Specification: G. Bussi, *IOTK binary files* (2016), and the library, version 1.2; `FORMAT.md`
 //! has the decisions on unclear points. A file is a tree of tags with attributes and data, either in
-//! Fortran records or as XML text. UPF v2 pseudopotentials are such texts.
+//! Fortran records or as XML text. UPF pseudopotentials are such texts.
 //!
 //! | file | content |
 //! |---|---|
@@ -18,6 +18,8 @@
 //! | `semantics` | meaning of the files and folders of Quantum ESPRESSO |
 //! | `convert_form` | conversion between the two forms |
 //! | `check` `regions` | rules; the byte ranges of a file |
+//! | `save` | types and meaning of `data-file-schema.xml` |
+//! | `upf` | UPF pseudopotentials of all kinds as the elements of UPF v2 |
 //! | `salvage` | recovery of damaged files |
 //!
 //! ```
@@ -48,11 +50,13 @@ mod index;
 mod read;
 mod regions;
 mod salvage;
+mod save;
 mod scalar;
 mod semantics;
 mod text_codec;
 mod to_tree;
 mod tokens;
+mod upf;
 pub mod wire;
 mod write;
 
@@ -73,7 +77,7 @@ pub struct Iotk;
 static INFO: FormatInfo = FormatInfo {
     name: "iotk",
     title: "Input/output tool kit",
-    users: "Quantum ESPRESSO up to 6.x, Yambo, WanT; UPF v2",
+    users: "Quantum ESPRESSO up to 6.x, Yambo, WanT; UPF pseudopotentials",
     specification: "IOTK binary files (2016), iotk 1.2",
     extensions: &["dat", "xml", "upf", "iotk"],
     read: Grade::Complete,
@@ -90,7 +94,10 @@ impl Format for Iotk {
     fn probe(&self, head: Head<'_>) -> Score {
         let contains = |text: &[u8]| head.bytes.windows(text.len()).any(|w| w == text);
         if event::looks_like_text(head.bytes) {
-            let certain = contains(b"<?iotk ") || contains(b"<UPF ");
+            let certain = contains(b"<?iotk ")
+                || [&b"<UPF "[..], b"<PP_HEADER", b"<PP_INFO>", b"<qe_pp:pseudo "]
+                    .into_iter()
+                    .any(contains);
             // IOTK files without a head are plain XML.
             return if certain { 95 } else { 30 };
         }

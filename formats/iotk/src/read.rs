@@ -10,6 +10,7 @@ use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index};
 use crate::wire::record::{Framing, Record, Records};
+use crate::{save, upf};
 
 /// An open file. Opening reads all tags; data are read on request.
 pub struct File {
@@ -37,7 +38,11 @@ impl File {
         {
             return Self::from_records(source, framing, limits);
         }
-        let index = Index::build(&source, form, limits)?;
+        let mut index = Index::build(&source, form, limits)?;
+        if form == Form::Text {
+            upf::add_missing_types(&mut index, &source)?;
+            save::add_missing_types(&mut index, &source)?;
+        }
         let empty = index.elements().is_empty() && index.head_tags().is_empty();
         if empty && form == Form::Text {
             return Err(Error::not_this_format("iotk-001", "expected a tag, found none").at(0));

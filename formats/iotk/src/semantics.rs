@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use spile_core::semantics::{Centring, Quantity};
 use spile_core::{
-    ArrayDesc, Codec, Coord, DType, Extent, Extents, Kind, Layout, NodeId, Order, Result, Role,
+    ArrayDesc, Codec, Coord, DType, Extent, Extents, Layout, NodeId, Order, ROOT, Result, Role,
     Semantics, Shape, Tree, Value, metadata,
 };
 
 pub(crate) use summary::{report_incomplete, summary};
+
+use crate::{save, upf};
 
 /// The attribute of arrays that are assembled from others.
 pub(crate) const ASSEMBLED: &str = "assembled_from";
@@ -32,7 +34,7 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
         tree.iter().filter(|(_, node)| node.array.is_none()).map(|(id, _)| id).collect();
     let atoms = atom_counts(tree);
     let mut band_groups = Vec::new();
-    let mut with_radial_mesh = false;
+    let mut with_pseudopotential = false;
     for group in groups {
         let name = tree.node(group).name.clone();
         let number = |key: &str| info(tree, group, key);
@@ -56,8 +58,8 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
             add_atoms(tree, group, atoms.get(&group).copied().unwrap_or(0))?;
         } else if name == "EIGENVALUES" && tree.child(group, "K-POINT.1").is_some() {
             band_groups.push(group);
-        } else if name == "UPF" {
-            with_radial_mesh = true;
+        } else if name == upf::ROOT_NAME {
+            with_pseudopotential = true;
         }
         name_bands(tree, group)?;
     }
@@ -65,8 +67,11 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
     for group in band_groups {
         add_bands(tree, group)?;
     }
-    if with_radial_mesh {
-        add_radial_mesh(tree)?;
+    if with_pseudopotential {
+        upf::add_functions(tree)?;
+    }
+    if tree.child(ROOT, save::ROOT_NAME).is_some() {
+        save::add_meaning(tree)?;
     }
     place_densities(tree);
     Ok(())
@@ -247,58 +252,6 @@ fn add_bands(tree: &mut Tree, group: NodeId) -> Result<()> {
     units.map_or(Ok(()), |units| tree.push_attr(added, "units", units))
 }
 
-/// Gives the radial functions of pseudopotentials their coordinate: all arrays of reals that are as
-/// long as the mesh.
-fn add_radial_mesh(tree: &mut Tree) -> Result<()> {
-    tree.charge(16 * tree.len() as u64, "the meshes of pseudopotentials")?;
-    // For each node the mesh of the pseudopotential that it is in.
-    let mut meshes: Vec<Option<NodeId>> = vec![None; tree.len() + 1];
-    let mut found = Vec::new();
-    for (id, node) in tree.iter() {
-        meshes[id.index()] = meshes[node.parent.index()];
-        if node.name == "UPF" && node.array.is_none() {
-            let mesh = tree.child(id, "PP_MESH").and_then(|group| tree.child(group, "PP_R"));
-            meshes[id.index()] = mesh.filter(|mesh| is_line(tree, *mesh));
-        }
-        if let Some(mesh) = meshes[id.index()]
-            && is_line(tree, id)
-            && length(tree, id) == length(tree, mesh)
-        {
-            found.push((id, mesh));
-        }
-    }
-    for (id, mesh) in found {
-        let node = tree.node_mut(id);
-        let units = match node.name.as_str() {
-            "PP_R" | "PP_RAB" => Some("bohr"),
-            "PP_LOCAL" => Some("Ry"),
-            _ => None,
-        };
-        let units = units.filter(|_| !node.attrs.contains("units"));
-        if let Some(desc) = &mut node.array {
-            desc.dims = vec!["r".into()];
-            if id == mesh {
-                desc.semantics_mut().role = Role::Mesh;
-            } else {
-                desc.coords = vec![Coord::Node(mesh)];
-                desc.semantics_mut().role = Role::Field;
-                desc.semantics_mut().mesh = Some(mesh);
-                desc.semantics_mut().centring = Some(Centring::Node);
-            }
-        }
-        if let Some(units) = units {
-            tree.push_attr(id, "units", units)?;
-        }
-    }
-    Ok(())
-}
-
-/// The node is an array of reals with one dimension.
-fn is_line(tree: &Tree, id: NodeId) -> bool {
-    let array = tree.array(id);
-    array.is_some_and(|desc| desc.shape.rank() == 1 && desc.dtype.kind() == Kind::Float)
-}
-
 /// The number of elements of an array.
 fn length(tree: &Tree, id: NodeId) -> Option<u64> {
     tree.array(id)?.shape.count()
@@ -338,7 +291,7 @@ fn assemble_named(
 
 /// Adds an array assembled from `parts`, concatenated along the slowest of `dims`. `None` if types or
 /// sizes do not fit.
-fn assemble(
+pub(crate) fn assemble(
     tree: &mut Tree,
     group: NodeId,
     name: &str,

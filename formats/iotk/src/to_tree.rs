@@ -14,6 +14,7 @@ use crate::index::{Element, Index};
 use crate::read::File;
 use crate::regions;
 use crate::semantics;
+use crate::upf;
 use crate::wire::{Control, Tag, Type, unescape, write_attribute};
 use crate::write::tag_text::format_value;
 
@@ -67,7 +68,8 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut built = to_tree(&file)?;
     semantics::add(&mut built.tree).map_err(|e| e.at(0))?;
     built.report(|node| built.tree.node(node).path.clone(), &mut report);
-    let parsed = Parsed::new(file.source().clone(), built.tree).with_summary(summary(&file));
+    let rows = summary(&file, &built.tree);
+    let parsed = Parsed::new(file.source().clone(), built.tree).with_summary(rows);
     Ok(parsed.with_warnings(report.findings).with_native(file))
 }
 
@@ -85,7 +87,9 @@ impl FileTree {
     pub(crate) fn report(&self, path: impl Fn(NodeId) -> String, report: &mut Report) {
         for (node, finding) in &self.mismatches {
             let mut finding = finding.clone();
-            finding.in_object(path(*node));
+            if *node != ROOT {
+                finding.in_object(path(*node));
+            }
             report.findings.push(finding);
         }
     }
@@ -93,6 +97,9 @@ impl FileTree {
 
 /// Builds the tree of a file.
 pub(crate) fn to_tree(file: &File) -> Result<FileTree> {
+    if let Some(built) = upf::to_tree(file)? {
+        return Ok(built);
+    }
     let mut tree = Tree::new(file.limits());
     for (k, record) in file.raw_records().iter().enumerate() {
         let added =
@@ -328,7 +335,7 @@ fn parse_number(word: &str) -> Option<Value> {
 }
 
 /// Key facts about the file.
-fn summary(file: &File) -> Attrs {
+fn summary(file: &File, tree: &Tree) -> Attrs {
     let index = file.index();
     let form = match file.form() {
         Form::Text => "text".to_string(),
@@ -357,7 +364,7 @@ fn summary(file: &File) -> Attrs {
     if links > 0 {
         rows.push("links", links);
     }
-    rows.extend(semantics::summary(file));
+    rows.extend(semantics::summary(file, tree));
     rows
 }
 

@@ -490,7 +490,7 @@ fn upf_pseudopotentials_are_read_and_converted() {
     assert_eq!(file.read_f64("UPF/PP_MESH/PP_R").unwrap(), Some(vec![1e-4, 2e-4, 3e-4]));
     let dataset = dataset(&file);
     let header = &dataset.tree().node(dataset.tree().find("UPF/PP_HEADER").unwrap()).attrs;
-    assert_eq!((header.get_str("element"), header.get_i64("mesh_size")), (Some("F "), Some(3)));
+    assert_eq!((header.get_str("element"), header.get_i64("mesh_size")), (Some("F"), Some(3)));
     assert!(dataset.tree().find("UPF/PP_INFO/text").is_ok());
     assert_eq!(dataset.summary().get_str("element"), Some("F"));
     let score =

@@ -231,7 +231,7 @@ fn links_out_of_the_folder_and_to_unreadable_files_are_reported() {
     assert_eq!((out, found.len()), (4, 9), "{found:?}");
     assert!(found.contains(&("iotk-015", "Si.UPF".to_string())), "{found:?}");
     assert!(save.tree().find("Si.UPF").is_err());
-    let further = found.iter().filter(|(code, _)| *code == "iotk-044");
+    let further = found.iter().filter(|(code, _)| *code == "iotk-048");
     let further: Vec<&str> = further.map(|(_, object)| object.as_str()).collect();
     let expected = [
         "link Root/self in data-file.xml",

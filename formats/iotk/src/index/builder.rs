@@ -4,6 +4,7 @@ use spile_core::{Error, Finding, Limits, Result};
 
 use super::{Element, Index, Markup};
 use crate::event::{Event, Item, declared_qe_syntax};
+use crate::upf;
 use crate::wire::{Control, Tag, Type};
 
 /// Upper bounds of the memory in index and tree together, in bytes: for an element, for a piece of
@@ -33,8 +34,7 @@ impl<'a> Builder<'a> {
     pub(crate) fn add(&mut self, item: Item) -> Result<()> {
         if let Some(warning) = item.warning {
             let (code, message) = *warning;
-            self.charge(2 * size_of::<Finding>() as u64 + message.len() as u64, item.offset)?;
-            self.index.report.warn(code, message).at(item.offset);
+            self.warn(code, message, item.offset)?;
         }
         self.index.qe_syntax = declared_qe_syntax(&item.event).or(self.index.qe_syntax);
         let range = (item.offset, item.end);
@@ -68,6 +68,12 @@ impl<'a> Builder<'a> {
                 Ok(())
             }
         }
+    }
+
+    fn warn(&mut self, code: &'static str, message: String, offset: u64) -> Result<()> {
+        self.charge(2 * size_of::<Finding>() as u64 + message.len() as u64, offset)?;
+        self.index.report.warn(code, message).at(offset);
+        Ok(())
     }
 
     fn charge(&mut self, bytes: u64, offset: u64) -> Result<()> {
@@ -147,6 +153,9 @@ impl<'a> Builder<'a> {
 
     fn close(&mut self, tag: &Tag, offset: u64, end: u64) -> Result<()> {
         let name = tag.name().escape_ascii();
+        if self.is_lenient() && !self.close_inner(tag, offset)? {
+            return Ok(());
+        }
         let Some(id) = self.open.last().copied() else {
             let message = format!("expected a begin tag or the end of the file, found </{name}>");
             return Err(Error::malformed("iotk-008", message).at(offset));
@@ -163,6 +172,33 @@ impl<'a> Builder<'a> {
         element.end = end;
         self.open.pop();
         Ok(())
+    }
+
+    /// True for pseudopotentials, of which many have end tags without begin tags and free text that
+    /// looks like tags.
+    fn is_lenient(&self) -> bool {
+        let first = self.index.roots.first().map(|id| &self.index.elements[*id]);
+        first.is_some_and(|root| upf::kind_of(root.tag.name()).is_some())
+    }
+
+    /// Closes the open elements inside the one that `tag` ends. False if there is no such element: the
+    /// tag is ignored. Both are reported.
+    fn close_inner(&mut self, tag: &Tag, offset: u64) -> Result<bool> {
+        let named = |id: &usize| self.index.elements[*id].tag.name() == tag.name();
+        let Some(found) = self.open.iter().rposition(named) else {
+            let name = tag.name().escape_ascii();
+            let message = format!("an end tag without its begin tag is ignored: </{name}>");
+            self.warn("iotk-044", message, offset)?;
+            return Ok(false);
+        };
+        for id in self.open.split_off(found + 1) {
+            let element = &mut self.index.elements[id];
+            element.end = offset;
+            let name = element.tag.name().escape_ascii();
+            let message = format!("expected </{name}>, found the end of an outer element");
+            self.warn("iotk-045", message, offset)?;
+        }
+        Ok(true)
     }
 
     /// Adds the path of the innermost open element to `error`.

@@ -18,8 +18,8 @@ use crate::read::{File, inside};
 use crate::semantics;
 use crate::to_tree::{COMMENTS, FileTree, to_tree};
 
-/// The file that links to all others.
-const MAIN: &str = "data-file.xml";
+/// The file that links to all others, up to version 6.1, and the description since then.
+const MAIN: [&str; 2] = ["data-file.xml", "data-file-schema.xml"];
 
 /// Upper bound of the memory of a node.
 const NODE_BYTES: u64 = 1_000;
@@ -37,13 +37,11 @@ struct Member {
 }
 
 impl FolderFormat for Iotk {
-    /// Opens `folder`, or returns `None` if it has no `data-file.xml`. Linked files that cannot be read are
+    /// Opens `folder`, or returns `None` if it has no main file. Linked files that cannot be read are
     /// reported as warnings.
     fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>> {
-        let main = folder.path().join(MAIN);
-        if !main.is_file() {
-            return Ok(None);
-        }
+        let mut candidates = MAIN.iter().map(|name| folder.path().join(name));
+        let Some(main) = candidates.find(|path| path.is_file()) else { return Ok(None) };
         let mut report = Report::default();
         let mut members = Members::new(folder.path(), &options.limits)?;
         members.add(&main, None, &mut report).map_err(|e| e.with_path(&main))?;
@@ -62,6 +60,15 @@ impl FolderFormat for Iotk {
                 members.try_add(&path, Some((next, node)), &mut report)?;
             }
             next += 1;
+        }
+        // Densities and wavefunctions since version 6.2 are not part of the dataset.
+        for path in
+            ["hdf5", "dat"].into_iter().flat_map(|extension| folder.with_extension(extension))
+        {
+            if main.ends_with(MAIN[1]) {
+                let message = "not part of the dataset; the file can be opened alone";
+                report.warn("iotk-047", message).in_object(members.name(&path));
+            }
         }
         let members = members.all;
         let paths: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
@@ -125,7 +132,7 @@ impl<'a> Members<'a> {
                 let member = &self.all[file];
                 format!("link {} in {}", member.built.tree.node(node).path, member.name)
             });
-            report.warn("iotk-044", message).in_object(link.unwrap_or(name)).at(0);
+            report.warn("iotk-048", message).in_object(link.unwrap_or(name)).at(0);
             return Ok(());
         }
         let file = File::open(&path, self.limits)?;
@@ -154,7 +161,7 @@ impl<'a> Members<'a> {
             finding.in_object(name.clone());
             report.findings.push(finding);
         }
-        let (len, summary) = (file.source().len(), semantics::summary(&file));
+        let (len, summary) = (file.source().len(), semantics::summary(&file, &built.tree));
         self.all.push(Member { path, name, len, built, summary, from });
         self.links.push(links);
         Ok(())

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use spile_core::{Attrs, Report};
+use spile_core::{Attrs, Report, Tree};
 
 use super::atom_number;
 use crate::index::Element;
 use crate::read::File;
+use crate::upf;
 
 /// An array or list of which some parts are missing.
 struct Incomplete {
@@ -77,8 +78,11 @@ fn declared_atoms(file: &File, ions: &Element) -> Option<u64> {
 }
 
 /// Summary rows of a file of Quantum ESPRESSO: content, program, counts.
-pub(crate) fn summary(file: &File) -> Attrs {
+pub(crate) fn summary(file: &File, tree: &Tree) -> Attrs {
     let index = file.index();
+    if upf::kind(index).is_some() {
+        return upf::summary(file, tree);
+    }
     let Some(root) = index.roots().first() else { return Attrs::new() };
     let root = &index.elements()[*root];
     // Searches the children directly: the table of names would be built for all elements.
@@ -93,16 +97,7 @@ pub(crate) fn summary(file: &File) -> Attrs {
     let mut rows = Attrs::new();
     let mut add_row = |what: &str, value: String| rows.push(what, value);
     let get = |key: &str| text("INFO", key).unwrap_or_else(|| "?".into());
-    if name == "UPF" {
-        add_row("holds", "pseudopotential".into());
-        for (what, key) in
-            [("element", "element"), ("valence", "z_valence"), ("functional", "functional")]
-        {
-            if let Some(value) = text("PP_HEADER", key) {
-                add_row(what, value.trim().to_string());
-            }
-        }
-    } else if child("HEADER/CREATOR").is_some() {
+    if child("HEADER/CREATOR").is_some() {
         let creator = |key: &str| text("HEADER/CREATOR", key).unwrap_or_default();
         add_row("holds", "description of a calculation".into());
         add_row("program", format!("{} {}", creator("NAME"), creator("VERSION")));

@@ -9,6 +9,7 @@ use spile_core::{Attrs, ByteOrder, DType, Result, Value};
 use crate::event::text::begins_tag;
 use crate::scalar::{Scalar, Style};
 use crate::to_tree::{COMMENTS, SPELLING, parse_markup, parse_value};
+use crate::upf;
 use crate::wire::{Control, Tag, unescape, write_attribute};
 
 /// Tags longer than this are broken into lines in a text.
@@ -102,7 +103,9 @@ fn formatted(attrs: &Attrs) -> impl Iterator<Item = (&str, Vec<u8>)> {
     attrs.iter().filter(move |(name, value)| is_written(name, value)).map(move |(name, value)| {
         // A spelling of another value is outdated.
         let is_value = |text: &&Vec<u8>| {
-            std::str::from_utf8(text).is_ok_and(|text| parse_value(name, text) == *value)
+            std::str::from_utf8(text).is_ok_and(|text| {
+                parse_value(name, text) == *value || upf::typed_value(name, text) == *value
+            })
         };
         let spelling = spellings.get(name).and_then(|texts| texts.iter().find(is_value));
         (name, spelling.cloned().unwrap_or_else(|| format_value(value)))
