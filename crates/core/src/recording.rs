@@ -17,6 +17,8 @@
 //!
 //! A format finds the [`Record`]s and names the parts of the file; [`Recording::parsed`] makes the tree.
 
+pub mod buffers;
+
 use crate::format::{Native, Object, Region, RegionKind};
 use crate::{
     ArrayDesc, Attrs, Coord, DType, Dataset, Error, ErrorKind, Extent, Layout, Limits, Linear,
@@ -62,7 +64,8 @@ impl Record {
         self
     }
 
-    /// This record with its first sample at `start` and the others `step` apart, in `units`.
+    /// This record with its first sample at `start` and the others `step` apart, in `units`: the grid of the last
+    /// dimension.
     pub fn on_grid(mut self, start: f64, step: f64, units: &str) -> Self {
         let dimension = match units {
             "s" | "S" | "" => "time",
@@ -70,7 +73,7 @@ impl Record {
             _ => "x",
         };
         if let (Some(dim), Some(coord)) =
-            (self.array.dims.first_mut(), self.array.coords.first_mut())
+            (self.array.dims.last_mut(), self.array.coords.last_mut())
         {
             *dim = dimension.into();
             *coord = Coord::Uniform { start, step };
@@ -210,7 +213,7 @@ fn check(array: &mut ArrayDesc, report: &mut Report, name: &str) {
         let message = "the scaling is not finite; stored values are shown";
         report.warn("core-scale", message).in_object(format!("record \"{name}\""));
     }
-    let Some(coord) = array.coords.first_mut() else { return };
+    let Some(coord) = array.coords.last_mut() else { return };
     if let Coord::Uniform { start, step } = coord
         && !(start.is_finite() && step.is_finite())
     {
