@@ -64,8 +64,7 @@ impl Record {
         self
     }
 
-    /// This record with its first sample at `start` and the others `step` apart, in `units`: the grid of the last
-    /// dimension.
+    /// This record with its first sample at `start` and the others `step` apart, in `units`.
     pub fn on_grid(mut self, start: f64, step: f64, units: &str) -> Self {
         let dimension = match units {
             "s" | "S" | "" => "time",
@@ -73,7 +72,7 @@ impl Record {
             _ => "x",
         };
         if let (Some(dim), Some(coord)) =
-            (self.array.dims.last_mut(), self.array.coords.last_mut())
+            (self.array.dims.first_mut(), self.array.coords.first_mut())
         {
             *dim = dimension.into();
             *coord = Coord::Uniform { start, step };
@@ -213,7 +212,7 @@ fn check(array: &mut ArrayDesc, report: &mut Report, name: &str) {
         let message = "the scaling is not finite; stored values are shown";
         report.warn("core-scale", message).in_object(format!("record \"{name}\""));
     }
-    let Some(coord) = array.coords.last_mut() else { return };
+    let Some(coord) = array.coords.first_mut() else { return };
     if let Coord::Uniform { start, step } = coord
         && !(start.is_finite() && step.is_finite())
     {

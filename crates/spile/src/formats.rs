@@ -22,6 +22,8 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_keysight::Keysight { hdf5: &spile_hdf5::Hdf5 },
     #[cfg(feature = "rigol")]
     &spile_rigol::Rigol,
+    #[cfg(feature = "rohde_schwarz")]
+    &spile_rohde_schwarz::RohdeSchwarz,
     #[cfg(feature = "dig")]
     &spile_dig::Dig,
     #[cfg(feature = "columns")]

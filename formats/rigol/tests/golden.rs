@@ -73,7 +73,8 @@ fn malformed_and_unsupported_files_give_the_right_error() {
         assert_eq!((error.code(), error.kind()), (code, kind), "{error}");
         assert!(error.offset().is_some());
     }
-    let error = Rigol.open(patched("ds4000.wfm", 4, b"DS7"), &OpenOptions::default()).err().unwrap();
+    let error =
+        Rigol.open(patched("ds4000.wfm", 4, b"DS7"), &OpenOptions::default()).err().unwrap();
     assert!(error.to_string().contains("\"DS7A1435\" of Rigol"), "{error}");
 }
 

@@ -80,9 +80,8 @@ impl Dialect {
             at = at.saturating_add(wave.len);
             for k in 1..=wave.buffers {
                 allow(records.len() as u64 + headers.len() as u64, limits)?;
-                let located = |e: Error| {
-                    in_header(e.in_object(format!("waveform {number}, buffer {k}")))
-                };
+                let located =
+                    |e: Error| in_header(e.in_object(format!("waveform {number}, buffer {k}")));
                 let buffer = Buffer::read(self, &source, at, header.wide).map_err(located)?;
                 headers.push(Region::new(at, buffer.len, RegionKind::Header, "buffer header", ""));
                 let data = at.saturating_add(buffer.len);

@@ -79,8 +79,7 @@ struct Metadata {
 impl Metadata {
     /// Reads all blocks; the last one is empty.
     fn read(source: &Source, limits: &Limits) -> Result<Self> {
-        let mut found =
-            Self { dho800: false, model: None, scaling: BTreeMap::new(), end: BLOCKS };
+        let mut found = Self { dho800: false, model: None, scaling: BTreeMap::new(), end: BLOCKS };
         loop {
             let header = fetch(source, found.end, BLOCK_HEADER)?;
             let mut wire = Wire::new(&header, found.end, ByteOrder::Little, "rigol-002");
@@ -97,7 +96,8 @@ impl Metadata {
             let at = found.end + BLOCK_HEADER as u64;
             limits.allow(u64::from(decoded) + u64::from(stored), "a metadata block")?;
             let bytes = source.read_vec(at, u64::from(encoded.min(stored)))?;
-            let content = if encoded == decoded { bytes } else { inflate(&bytes, decoded.into(), at)? };
+            let content =
+                if encoded == decoded { bytes } else { inflate(&bytes, decoded.into(), at)? };
             let known = [DHO800_CHANNEL, DHO1000_CHANNEL].contains(&kind);
             if known && (1..=4).contains(&id) {
                 found.add_channel(id.into(), kind == DHO800_CHANNEL, &content, at)?;

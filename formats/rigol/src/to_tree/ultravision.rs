@@ -123,11 +123,9 @@ fn open_2000(
         } else {
             lane(source, DType::U8, points, offsets[number - 1] + first, 1)?
         };
-        found.records.push(rising(number, array, &settings, header, at, 25.0)?.on_grid(
-            start,
-            step,
-            "s",
-        ));
+        found
+            .records
+            .push(rising(number, array, &settings, header, at, 25.0)?.on_grid(start, step, "s"));
     }
     Ok(found)
 }
@@ -151,11 +149,9 @@ fn open_4000(source: &Source, header: &Header, model: &str, firmware: &str) -> R
             ..modern_settings(header, at)?
         };
         let array = lane(source, DType::U8, points, header.u32(64 + 4 * number)?, 1)?;
-        found.records.push(rising(number, array, &settings, header, at, 32.0)?.on_grid(
-            start,
-            step,
-            "s",
-        ));
+        found
+            .records
+            .push(rising(number, array, &settings, header, at, 32.0)?.on_grid(start, step, "s"));
     }
     Ok(found)
 }
