@@ -17,6 +17,8 @@
 //!
 //! A format finds the [`Record`]s and names the parts of the file; [`Recording::parsed`] makes the tree.
 
+pub mod buffers;
+
 use crate::format::{Native, Object, Region, RegionKind};
 use crate::{
     ArrayDesc, Attrs, Coord, DType, Dataset, Error, ErrorKind, Extent, Layout, Limits, Linear,

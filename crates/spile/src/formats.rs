@@ -20,6 +20,10 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_tektronix::Tektronix,
     #[cfg(feature = "keysight")]
     &spile_keysight::Keysight { hdf5: &spile_hdf5::Hdf5 },
+    #[cfg(feature = "rigol")]
+    &spile_rigol::Rigol,
+    #[cfg(feature = "rohde_schwarz")]
+    &spile_rohde_schwarz::RohdeSchwarz,
     #[cfg(feature = "dig")]
     &spile_dig::Dig,
     #[cfg(feature = "columns")]

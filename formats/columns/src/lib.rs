@@ -5,6 +5,7 @@
 //! | file | content |
 //! |---|---|
 //! | `read` | one pass over the lines: position, number and width of the rows |
+//! | `oscilloscope` | headers of the CSV files of oscilloscopes |
 //! | `semantics` | a uniformly spaced first column; names and units of columns |
 //! | `to_tree` | the model view; numbers are parsed when they are read |
 //!
@@ -18,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod oscilloscope;
 mod read;
 mod semantics;
 mod to_tree;

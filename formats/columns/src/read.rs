@@ -4,7 +4,8 @@ use spile_core::format::Score;
 use spile_core::text_records::{Records, Rows, each_record, line_end, parse_float};
 use spile_core::{Error, Limits, Result, Source};
 
-use crate::semantics::Spacing;
+use crate::oscilloscope::Scope;
+use crate::semantics::{Spacing, printed_error};
 
 /// Length of the longest line in bytes.
 const LONGEST: u64 = 64 << 20;
@@ -20,6 +21,8 @@ pub(crate) struct Table {
     pub(crate) rows: Rows,
     /// Start and step of a uniformly spaced first column of several.
     pub(crate) grid: Option<(f64, f64)>,
+    /// What the header of an oscilloscope says about the columns.
+    pub(crate) scope: Option<Scope>,
 }
 
 /// Content of a line.
@@ -41,6 +44,10 @@ pub(crate) fn parse_line(line: &[u8], numbers: &mut Vec<f64>) -> Line {
     }
     let separator = |b: &u8| matches!(b, b',' | b';' | b'&');
     let space = |b: &u8| matches!(b, b' ' | b'\t' | 0x0b | 0x0c);
+    // Separators only: the end of a table, as some instruments write it.
+    if line.iter().all(|b| separator(b) || space(b)) {
+        return Line::Blank;
+    }
     let mut fields = line.split(separator).peekable();
     while let Some(field) = fields.next() {
         let before = numbers.len();
@@ -120,7 +127,9 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
                     spacing = Spacing::default();
                 }
                 if width == rows.columns {
-                    spacing.add(numbers[0]);
+                    let first =
+                        line.split(|b| b" \t,;&".contains(b)).find(|token| !token.is_empty());
+                    spacing.add(numbers[0], first.map_or(0.0, printed_error));
                     rows.push(record.next);
                 } else {
                     // Accepted as an incomplete row if it is shorter and the last one.
@@ -142,6 +151,13 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
     table.grid = spacing.grid().filter(|_| rows.columns > 1);
     let header = source.read_vec(0, rows.start.min(HEADER))?;
     table.header = String::from_utf8_lossy(&header).trim_end().to_string();
+    table.scope = Scope::of(&table.header, table.rows.columns);
+    if let (Some(scope), Some((first, step))) = (&table.scope, table.grid)
+        && let Some((start, increment)) = scope.sequence
+    {
+        // The first column counts the samples.
+        table.grid = Some((start + first * increment, step * increment));
+    }
     Ok(table)
 }
 
@@ -160,10 +176,12 @@ pub(crate) fn looks_like_rows(head: &[u8], complete: bool) -> Score {
     let rest = if cut { lines.pop() } else { None };
     let mut wide = 0_u32;
     let (mut comments, mut texts) = (0_u32, 0_u32);
-    for line in lines {
+    let mut width = 0;
+    for line in &lines {
         match parse_line(line, &mut numbers) {
             Line::Numbers => {
                 rows += 1;
+                width = width.max(numbers.len());
                 wide += u32::from(numbers.len() > 1);
             }
             // Text after numbers: another format, or a damaged table.
@@ -183,12 +201,22 @@ pub(crate) fn looks_like_rows(head: &[u8], complete: bool) -> Score {
             Line::Blank => {}
         }
     }
+    if rows > 1 && Scope::of(&text_before_rows(&lines), width as u64).is_some() {
+        return 90;
+    }
     match rows {
         0 if open || (!complete && comments > 0 && texts == 0) => 5,
         0 => 0,
         1 => 5,
         _ => 20,
     }
+}
+
+/// The lines before the first row of numbers.
+fn text_before_rows(lines: &[&[u8]]) -> String {
+    let mut numbers = Vec::new();
+    let text = lines.iter().take_while(|line| parse_line(line, &mut numbers) != Line::Numbers);
+    text.map(|line| String::from_utf8_lossy(line) + "\n").collect()
 }
 
 #[cfg(test)]

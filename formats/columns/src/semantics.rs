@@ -3,6 +3,9 @@
 /// Largest deviation of a point from its position on a uniform grid, as a fraction of the step.
 const TOLERANCE: f64 = 1e-6;
 
+/// Largest error of printed points for which a grid is recognised, as a fraction of the step.
+const PRINTED: f64 = 0.25;
+
 /// Detects uniform spacing in one pass.
 ///
 /// The step is known only after the last point; each point narrows the range of possible steps.
@@ -16,13 +19,19 @@ pub(crate) struct Spacing {
     /// Range of steps that all points so far permit.
     least: f64,
     most: f64,
+    /// Range of steps that all points so far permit as printed, and the largest error of a printed point.
+    printed: (f64, f64),
+    error: f64,
 }
 
 impl Spacing {
-    pub(crate) fn add(&mut self, point: f64) {
+    /// Adds a point that was printed with an error of up to `error`.
+    pub(crate) fn add(&mut self, point: f64, error: f64) {
+        self.error = self.error.max(error);
         if self.count == 0 {
             (self.first, self.ordered) = (point, point.is_finite());
             (self.least, self.most) = (0.0, f64::INFINITY);
+            self.printed = (0.0, f64::INFINITY);
         } else {
             // Descending points have positive distances, too.
             let distance = (point - self.first).abs();
@@ -30,6 +39,9 @@ impl Spacing {
             self.ordered &= same_side && distance.is_finite();
             self.least = self.least.max(distance / (self.count as f64 + TOLERANCE));
             self.most = self.most.min(distance / (self.count as f64 - TOLERANCE));
+            let (count, error) = (self.count as f64, 2.0 * self.error);
+            self.printed.0 = self.printed.0.max((distance - error) / count);
+            self.printed.1 = self.printed.1.min((distance + error) / count);
         }
         self.last = point;
         self.count += 1;
@@ -39,8 +51,35 @@ impl Spacing {
     pub(crate) fn grid(&self) -> Option<(f64, f64)> {
         let step = (self.last - self.first) / self.count.checked_sub(1)? as f64;
         let uniform = step != 0.0 && step.abs() >= self.least && step.abs() <= self.most;
-        (uniform && self.ordered).then_some((self.first, step))
+        if uniform || !self.ordered || step == 0.0 {
+            return (uniform && self.ordered).then_some((self.first, step));
+        }
+        let (least, most) = self.printed;
+        let printed = least <= most && self.error <= PRINTED * step.abs();
+        printed.then(|| (self.first, step.abs().clamp(least, most).copysign(step)))
     }
+}
+
+/// Largest error of a printed number: half a unit of its last digit, or that of a 32-bit float if it has at most
+/// nine digits.
+pub(crate) fn printed_error(token: &[u8]) -> f64 {
+    let end = token.iter().position(|b| b"eEdD".contains(b)).unwrap_or(token.len());
+    let (mantissa, exponent) = token.split_at(end);
+    let exponent = exponent.get(1..).and_then(|text| std::str::from_utf8(text).ok());
+    let exponent: i32 = exponent.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let point = mantissa.iter().position(|b| *b == b'.').unwrap_or(mantissa.len());
+    let decimals = mantissa[point..].iter().filter(|b| b.is_ascii_digit()).count() as i32;
+    let digits = mantissa.iter().filter(|b| b.is_ascii_digit()).skip_while(|b| **b == b'0').count();
+    let rounding = 0.5 * 10_f64.powi(exponent.saturating_sub(decimals));
+    // A zero has no digits that say how exact it is.
+    if digits == 0 {
+        return 0.0;
+    }
+    if digits <= 9 {
+        let value = std::str::from_utf8(token).ok().and_then(|t| t.parse::<f64>().ok());
+        return rounding.max(value.map_or(0.0, f64::abs) * f64::from(f32::EPSILON));
+    }
+    rounding
 }
 
 /// Name and unit of a column; the unit may be empty.
@@ -84,7 +123,7 @@ fn split_names(line: &str) -> Vec<Name> {
 }
 
 /// Parses `Time (s)` or `"Time [s]"` as name and unit.
-fn parse_name(text: &str) -> Name {
+pub(crate) fn parse_name(text: &str) -> Name {
     let text = text.trim().trim_matches('"').trim();
     let unit = [('(', ')'), ('[', ']')].into_iter().find_map(|(open, close)| {
         let (name, unit) = text.strip_suffix(close)?.rsplit_once(open)?;
@@ -99,10 +138,33 @@ fn parse_name(text: &str) -> Name {
 mod tests {
     use super::*;
 
+    #[test]
+    fn printed_digits_decide_whether_points_are_uniform() {
+        let grid = |points: &[&str]| {
+            let mut spacing = Spacing::default();
+            for text in points {
+                spacing.add(text.parse().unwrap(), printed_error(text.as_bytes()));
+            }
+            spacing.grid()
+        };
+        // Rounded to the last digit.
+        let (start, step) =
+            grid(&["-0.00468800", "-0.00467799", "-0.00466798", "-0.00465797", "-0.00464796"])
+                .unwrap();
+        assert!(start == -0.004688 && (step - 1.001e-5).abs() < 1e-9, "{step}");
+        // Single precision, printed with eight digits.
+        assert!(grid(&["-5.9999998e-06", "-5.9800000e-06", "-5.9599998e-06"]).is_some());
+        assert_eq!(printed_error(b"12.50e-3"), 0.5e-5);
+        // Errors as large as the steps are no grid.
+        assert_eq!(grid(&["0.1", "0.2", "0.4"]), None);
+        assert_eq!(grid(&["1", "2", "4", "5"]), None);
+        assert_eq!(grid(&["1.000", "2.000", "3.003"]), None);
+    }
+
     fn grid(points: &[f64]) -> Option<(f64, f64)> {
         let mut spacing = Spacing::default();
         for point in points {
-            spacing.add(*point);
+            spacing.add(*point, 0.0);
         }
         spacing.grid()
     }

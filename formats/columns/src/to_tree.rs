@@ -10,15 +10,24 @@ use spile_core::{
     Parsed, ROOT, Report, Result, Role, Semantics, Shape, Source, Tree, Value,
 };
 
+use crate::oscilloscope::Scope;
 use crate::read::{self, Line, Table};
 use crate::semantics::{self, Name};
+
+/// Dimension of the channels of an oscilloscope.
+const TIME: &str = "time";
 
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let table = read::scan(&source, &options.limits)?;
     let mut tree = Tree::new(&options.limits);
     let names = semantics::names(&table.header, table.rows.columns);
-    let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
-    tree.set_attrs(data, attributes(&table, &names))?;
+    match &table.scope {
+        Some(scope) => add_channels(&mut tree, &table, scope)?,
+        None => {
+            let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
+            tree.set_attrs(data, attributes(&table, &names))?;
+        }
+    }
     if !table.header.is_empty() {
         tree.push_attr(ROOT, "header", table.header.as_str())?;
     }
@@ -26,7 +35,8 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut summary = Attrs::from([("rows", count.into()), ("columns", columns.into())]);
     if let Some((start, step)) = table.grid {
         let [start, step] = [start, step].map(|v| Value::from(v).to_string());
-        summary.push("grid", format!("the first column, start {start}, step {step}"));
+        let what = if table.scope.is_some() { "time" } else { "the first column" };
+        summary.push("grid", format!("{what}, start {start}, step {step}"));
     }
     let mut report = Report::default();
     table.rows.report_partial("columns-010", &mut report);
@@ -34,12 +44,49 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     Ok(parsed.with_warnings(report.findings))
 }
 
+/// One array per channel of an oscilloscope. Times that are not uniform are the array `time`.
+fn add_channels(tree: &mut Tree, table: &Table, scope: &Scope) -> Result<()> {
+    let coord = match table.grid {
+        Some((start, step)) => Coord::Uniform { start, step },
+        None => {
+            let mut time = column(table, 0);
+            time.dims = vec![TIME.into()];
+            let id = tree.add_array(ROOT, TIME, time)?;
+            tree.push_attr(id, "units", "s")?;
+            Coord::Node(id)
+        }
+    };
+    for (index, name) in scope.channels.iter().enumerate() {
+        let mut channel = column(table, index as u64 + 1);
+        channel.dims = vec![TIME.into()];
+        channel.coords = vec![coord.clone()];
+        let id =
+            tree.add_array(ROOT, &name.text, channel.with_semantics(Semantics::role(Role::Trace)))?;
+        tree.push_attr(id, "time_units", "s")?;
+        if !name.unit.is_empty() {
+            tree.push_attr(id, "units", name.unit.as_str())?;
+        }
+    }
+    Ok(())
+}
+
+/// One column as an array.
+fn column(table: &Table, column: u64) -> ArrayDesc {
+    let Rows { start, end, count, columns, .. } = table.rows;
+    let layout = Layout::EncodedWhole {
+        extents: Extents::one(start, end - start),
+        codec: Arc::new(Parser { columns, only: Some(column) }),
+        order: Order::C,
+    };
+    ArrayDesc::new(DType::F64, Shape::new([count]), layout)
+}
+
 /// The array of all columns, including a first column that is the coordinate of the rows.
 fn describe(table: &Table, names: &[Name]) -> ArrayDesc {
     let Rows { start, end, count, columns, .. } = table.rows;
     let layout = Layout::EncodedWhole {
         extents: Extents::one(start, end - start),
-        codec: Arc::new(Parser { columns }),
+        codec: Arc::new(Parser { columns, only: None }),
         order: Order::C,
     };
     let mut desc = ArrayDesc::new(DType::F64, Shape::new([count, columns]), layout);
@@ -88,6 +135,8 @@ fn attributes(table: &Table, names: &[Name]) -> Attrs {
 /// Parses rows of `columns` numbers; other lines are ignored.
 struct Parser {
     columns: u64,
+    /// The column to keep; all if `None`.
+    only: Option<u64>,
 }
 
 impl Codec for Parser {
@@ -102,7 +151,8 @@ impl Codec for Parser {
             if read::parse_line(line, &mut numbers) == Line::Numbers
                 && numbers.len() as u64 == self.columns
             {
-                for number in &numbers {
+                let kept = |k: usize| self.only.is_none_or(|column| column == k as u64);
+                for (_, number) in numbers.iter().enumerate().filter(|(k, _)| kept(*k)) {
                     let Some(slot) = slots.next() else { return Err(changed()) };
                     *slot = number.to_le_bytes();
                 }
@@ -121,7 +171,10 @@ impl Native for Table {
         self.rows.regions((RegionKind::Text, "header"), dataset.source().len(), each)
     }
 
-    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        each(Object::new("data", "text", describe(self, &[])))
+    fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (_, node, array) in dataset.arrays() {
+            each(Object::new(&node.path, "text", array.clone()))?;
+        }
+        Ok(())
     }
 }

@@ -165,7 +165,7 @@ fn radial_functions_of_a_pseudopotential_have_the_radius_as_coordinate() {
                 <PP_RAB type='real' size='3'>0.1 0.1 0.2</PP_RAB></PP_MESH>\
                 <PP_NONLOCAL><PP_BETA.1 type='real' size='3'>1.0 2.0 3.0</PP_BETA.1>\
                 <PP_DIJ type='real' size='1'>1.0</PP_DIJ></PP_NONLOCAL></UPF>";
-    let source = spile_core::Source::memory(text);
+    let source = Source::memory(text);
     let upf = Dataset::open(&Iotk, source, &(&limits()).into()).unwrap();
     let radius = upf.tree().find("UPF/PP_MESH/PP_R").unwrap();
     let mesh = upf.array_at(radius).unwrap();

@@ -8,7 +8,7 @@ use spile_core::{
 };
 
 use crate::Keysight;
-use crate::to_tree::iso_time;
+use spile_core::recording::buffers::iso_time;
 
 const WAVEFORMS: &str = "Waveforms";
 

@@ -5,8 +5,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `wire` | on-disk structures: headers of a `.bin` file |
-//! | `to_tree` | `.bin` file as a recording |
+//! | `to_tree` | `.bin` file as a recording: the versions and buffer types of Keysight |
 //! | `hdf5` | HDF5 file with waveforms as a recording |
 //!
 //! An `.h5` file is opened by the HDF5 format that [`Keysight`] is given; this crate sees only its tree.
@@ -33,7 +32,6 @@
 
 mod hdf5;
 mod to_tree;
-mod wire;
 
 use spile_core::format::{Abilities, Checker, FormatInfo, Grade, Guest, Head, Score};
 use spile_core::wire::fetch;
@@ -81,7 +79,7 @@ impl Format for Keysight {
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
         if !self.is_hdf5(&source)? {
-            return to_tree::open(source, options);
+            return to_tree::BIN.open(source, options);
         }
         self.view(&Dataset::open(self.hdf5, source, options)?)
     }
@@ -95,7 +93,7 @@ impl Checker for Keysight {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         let options = OpenOptions::with_limits(*limits);
         if !self.is_hdf5(source)? {
-            return Report::of_opening(to_tree::open(source.clone(), &options));
+            return Report::of_opening(to_tree::BIN.open(source.clone(), &options));
         }
         // Findings about the HDF5 structure first.
         let mut report = match self.hdf5.abilities().checker {

@@ -1,8 +1,10 @@
 //! Files as recordings.
 
+mod iq;
 mod isf;
 mod isf_text;
 mod llwfm;
+mod metadata;
 mod wfm;
 
 use spile_core::{OpenOptions, Parsed, Result, Source};

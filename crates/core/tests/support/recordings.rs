@@ -33,9 +33,17 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
 }
 
-/// Expected records of a file, in file order.
+/// Golden files of a format, without the program that made them and its manifest.
+pub(crate) fn golden_files(format: &str) -> Vec<PathBuf> {
+    let mut all = files(folder(format));
+    all.retain(|file| file.extension().is_none_or(|ending| ending != "py" && ending != "json"));
+    all
+}
+
+/// Expected records of a file, in file order, from the manifest in its folder or that of all digitizers.
 pub(crate) fn records(file: &Path) -> Vec<Expected> {
-    let all = manifest(golden().join("digitizer/manifest.json"));
+    let own = file.with_file_name("manifest.json");
+    let all = manifest(if own.exists() { own } else { golden().join("digitizer/manifest.json") });
     let text = |record: &Json, name: &str| record[name].as_str().unwrap().to_string();
     let name = file.file_name().unwrap().to_str().unwrap();
     let records = all[name]["records"].as_array().unwrap_or_else(|| panic!("{name}: no records"));
@@ -94,7 +102,7 @@ pub(crate) fn read_all(file: &Dataset) -> Vec<Found> {
 
 /// Compares samples, counts, types, grids and values of all golden files, bit for bit.
 pub(crate) fn check_all(format: &dyn Format, folder: &Path) {
-    for file in files(folder) {
+    for file in golden_files(folder.file_name().unwrap().to_str().unwrap()) {
         let name = file.display();
         let found = read(format, Source::open(&file).unwrap());
         let expected = records(&file);
@@ -117,4 +125,55 @@ pub(crate) fn sha256_of(values: &[f64]) -> String {
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     let digits = Sha256::digest(bytes).into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}
+
+/// Compares the real files of the manifest in `../shared/real/scope` whose names `selects` accepts: number of
+/// samples, grid, first values, minimum, maximum and mean of every channel. Returns how many files were compared;
+/// 0 where the folder does not exist.
+pub(crate) fn check_real(format: &dyn Format, selects: fn(&str) -> bool) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/real/scope");
+    if !folder.exists() {
+        println!("skipped: no real files in {}", folder.display());
+        return 0;
+    }
+    let all = manifest(folder.join("manifest.json"));
+    let mut compared = 0;
+    for (name, file) in all.as_object().unwrap() {
+        let Some(channels) = file["channels"].as_array().filter(|_| selects(name)) else {
+            continue;
+        };
+        let found = read(format, Source::open(folder.join(name)).unwrap());
+        assert_eq!(found.len(), channels.len(), "{name}: channels");
+        for (got, want) in found.iter().zip(channels) {
+            let number = |value: &Json| value.as_f64().unwrap();
+            let channel = want["name"].as_str().unwrap().replace(' ', "");
+            let place = format!("{name} {channel}");
+            assert_eq!(got.path, channel, "{place}");
+            assert_eq!(got.values.len() as u64, want["n"].as_u64().unwrap(), "{place}");
+            let (start, step) = got.grid();
+            close(start, number(&want["t0"]), step * 1e-3, &place);
+            // The reader that wrote the manifest puts n samples on n intervals for these two series; the CSV files
+            // of the instruments (DS1204B-F.csv) have the interval 1 / sample rate.
+            let count = got.values.len() as f64;
+            let spread = name.starts_with("DS1204B") || name.starts_with("DS1202CA");
+            let step = if spread { step * count / (count - 1.0) } else { step };
+            close(step, number(&want["dt"]), step * 1e-9, &place);
+            let range = number(&want["max"]) - number(&want["min"]);
+            let least = got.values.iter().copied().fold(f64::INFINITY, f64::min);
+            let greatest = got.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mean = got.values.iter().sum::<f64>() / count;
+            let firsts = want["first"].as_array().unwrap().iter().zip(&got.values);
+            let pairs = [(&want["min"], &least), (&want["max"], &greatest), (&want["mean"], &mean)];
+            for (want, got) in firsts.chain(pairs) {
+                close(*got, number(want), range * 1e-6, &place);
+            }
+        }
+        compared += 1;
+    }
+    compared
+}
+
+fn close(found: f64, expected: f64, tolerance: f64, place: &str) {
+    let near = (found - expected).abs() <= tolerance.abs();
+    assert!(near, "{place}: expected {expected:e}, found {found:e}");
 }

@@ -7,7 +7,11 @@ use spile_core::format::{Region, RegionKind};
 use spile_core::recording::{self, Record, Recording, date_time, samples, within};
 use spile_core::{Attrs, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire};
 
+use super::{iq, metadata};
 use crate::wire::wfm::{Curve, Header, UPDATE_BYTES, Update};
+
+/// Data type of digital lines.
+const DIGITAL: i32 = 6;
 
 /// Opens a file as a recording with one record per frame.
 pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
@@ -16,6 +20,8 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let frames = read_frames(&source, &header, limits)?;
     let slot = u64::from(header.curve.end);
     let size = header.dtype.size() as u64;
+    let metadata = metadata::read(&source, header.end)?;
+    let is_iq = header.dtype.size() == 2 && metadata.get("IQ_centerFrequency").is_some();
     let mut records = Vec::new();
     for (k, (update, curve)) in (0_u64..).zip(frames) {
         let object = || format!("frame {}", k + 1);
@@ -32,15 +38,31 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
                 k.saturating_mul(slot).saturating_add(header.curve_offset + u64::from(curve.start));
             samples(&source, header.dtype, u64::from(bytes) / size, first, "tektronix-006")
         };
-        let array = read_samples().map_err(|e| e.in_object(object()))?;
-        let record = Record::new(header.label.as_str(), array)
-            .scaled(header.offset, header.scale)
-            .on_grid(header.start, header.step, &header.time_units)
+        let mut array = read_samples().map_err(|e| e.in_object(object()))?;
+        let mut step = header.step;
+        let map = if is_iq {
+            // The interval is that of the numbers; a sample has two.
+            step *= 2.0;
+            array = iq::complex(array, header.offset, header.scale);
+            (0.0, 1.0)
+        } else {
+            (header.offset, header.scale)
+        };
+        let mut record = Record::new(header.label.as_str(), array)
+            .scaled(map.0, map.1)
+            .on_grid(header.start, step, &header.time_units)
             .attr("units", header.units.as_str())
             .attr("label", header.label.as_str())
             .attr("trigger_time", iso_time(update.seconds, update.fraction))
             .attr("storage", storage_type(header.storage));
         let part = if header.frames > 1 { format!("segment{}", k + 1) } else { String::new() };
+        let offset = update.trigger_offset * header.step;
+        if offset.is_finite() && offset != 0.0 {
+            record = record.attr("trigger_offset", offset);
+        }
+        for (name, value) in metadata.iter() {
+            record = record.attr(name, value.clone());
+        }
         records.push(record.part(part));
     }
     let mut report = Report::default();
@@ -68,7 +90,7 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         ("byte order", order.into()),
         ("frames", header.frames.into()),
         ("summary frame", u64::from(header.summary_frame).into()),
-        ("digital", (header.data_type == 6).into()),
+        ("digital", (header.data_type == DIGITAL).into()),
     ]);
     Recording { records, headers, summary, report, ..Recording::default() }.parsed(source, options)
 }
