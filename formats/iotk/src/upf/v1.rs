@@ -233,7 +233,10 @@ impl<'a> Builder<'a> {
             let l: usize = field(&line, 1)?;
             momenta.push(l);
             let cutoff: usize = field(&text.line()?, 0)?;
-            let values = text.padded_reals(cutoff, self.header.mesh)?;
+            // Without a mesh its number of points is only a claim.
+            let has_mesh = self.tree.at("UPF/PP_MESH/PP_R").is_some();
+            let points = if has_mesh { self.header.mesh } else { cutoff };
+            let values = text.padded_reals(cutoff, points)?;
             // Old files have no radii and labels.
             let radii = text.line().unwrap_or_default();
             let label: String = text.line().and_then(|line| field(&line, 0)).unwrap_or_default();
@@ -317,7 +320,8 @@ impl<'a> Builder<'a> {
                     ("composite_index", composite),
                 ]);
                 if with_l {
-                    for l in momenta[i].abs_diff(momenta[j])..=momenta[i] + momenta[j] {
+                    for l in momenta[i].abs_diff(momenta[j])..=momenta[i].saturating_add(momenta[j])
+                    {
                         let mut attrs = attrs.clone();
                         attrs.push("angular_momentum", l as u64);
                         let name = format!("PP_QIJL.{}.{}.{l}", i + 1, j + 1);
