@@ -271,6 +271,7 @@ def main():
                 total["kills" if "SIGKILL" in point[2] else "faults"] += 1
                 if why:
                     failed.append(f"{name}: {' '.join(map(str, point))}: {why}")
+                    print(failed[-1], flush=True)
             print(f"{name}: {len(verb.points)} points, {len(failed)} failures", flush=True)
             shutil.rmtree(verb.folder)
     print(f"{len(wanted)} verbs, {total['faults']} faults, {total['kills']} kills, {len(failed)} failures, {time.time() - start:.0f} s")

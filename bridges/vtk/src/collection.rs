@@ -225,7 +225,7 @@ pub(crate) fn folder(sink: &mut Sink) -> Result<(FolderSink, String)> {
             require_ours(&path, &old)?;
             sink.remove_after_commit(old);
         }
-        number = (1..).find(unused).unwrap_or(1);
+        number = (1..=u32::MAX).find(unused).unwrap_or(1);
     }
     let folder = path.with_file_name(name(number));
     if !unused(&number) {

@@ -29,17 +29,15 @@ pub(crate) fn install() {
 }
 
 fn wait(mut signals: Signals) {
-    for signal in signals.forever() {
-        RECEIVED.store(signal, Ordering::SeqCst);
-        let status = 128 + signal;
-        cancel::stop_all(true);
-        let start = Instant::now();
-        while sink::has_unfinished() && start.elapsed() < GRACE {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        sink::remove_unfinished();
-        std::process::exit(status);
+    let Some(signal) = signals.forever().next() else { return };
+    RECEIVED.store(signal, Ordering::SeqCst);
+    cancel::stop_all(true);
+    let start = Instant::now();
+    while sink::has_unfinished() && start.elapsed() < GRACE {
+        std::thread::sleep(Duration::from_millis(2));
     }
+    sink::remove_unfinished();
+    std::process::exit(128 + signal);
 }
 
 /// Exit status if a signal was received.

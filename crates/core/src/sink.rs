@@ -213,8 +213,8 @@ impl Sink {
             }
         };
         let (file, len) = open().map_err(|e| Error::io(path, e))?;
-        let _edit = Some(unfinished::Edit::new());
-        Ok(Self { _edit, ..Self::over(file, path.to_path_buf(), len) })
+        let edit = Some(unfinished::Edit::new());
+        Ok(Self { _edit: edit, ..Self::over(file, path.to_path_buf(), len) })
     }
 
     /// A pipe, terminal or other file that can only be written from its beginning to its end; `name` is used
@@ -423,19 +423,15 @@ impl Sink {
         };
         let _unfinished = unfinished::Name::new(&name);
         // The old file is kept until the new one is on disk.
-        match exchange(&name, &self.target) {
-            Ok(()) => {
-                let done = flush_folder(&self.target).and_then(|()| fs::remove_file(&name));
-                done.inspect_err(|_| {
-                    let _ = exchange(&name, &self.target);
-                })
-            }
-            // There is no old file, or the file system cannot exchange names.
-            Err(_) => {
-                name.persist(&self.target).map_err(|e| e.error)?;
-                flush_folder(&self.target)
-            }
+        if exchange(&name, &self.target).is_ok() {
+            let done = flush_folder(&self.target).and_then(|()| fs::remove_file(&name));
+            return done.inspect_err(|_| {
+                let _ = exchange(&name, &self.target);
+            });
         }
+        // There is no old file, or the file system cannot exchange names.
+        name.persist(&self.target).map_err(|e| e.error)?;
+        flush_folder(&self.target)
     }
 
     /// Links the file to an unused temporary name next to the target.
