@@ -57,10 +57,11 @@ fn structures_that_share_their_children_are_refused_in_bounded_time() {
     };
     // The vectors of two tables are those of the children.
     let mut shared = 0;
-    for at in (8..bytes.len() - 12).filter(|at| at % 4 == 0) {
+    for at in (8..bytes.len() - 12).filter(|at| at.is_multiple_of(4)) {
         let first = at + 4 + number(&bytes, at + 4).min(bytes.len());
         let second = at + 8 + number(&bytes, at + 8).min(bytes.len());
-        let is_table = |at: usize| at % 8 == 0 && at + 4 < bytes.len() && number(&bytes, at) < 64;
+        let is_table =
+            |at: usize| at.is_multiple_of(8) && at + 4 < bytes.len() && number(&bytes, at) < 64;
         let ordered = at + 12 <= first && first < second;
         if number(&bytes, at) == 2 && ordered && is_table(first) && is_table(second) {
             bytes[at + 8..at + 12].copy_from_slice(&((first - at - 8) as u32).to_le_bytes());
