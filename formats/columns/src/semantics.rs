@@ -151,7 +151,7 @@ mod tests {
         let (start, step) =
             grid(&["-0.00468800", "-0.00467799", "-0.00466798", "-0.00465797", "-0.00464796"])
                 .unwrap();
-        assert!(start == -0.004688 && (step - 1.001e-5).abs() < 1e-9, "{step}");
+        assert!(start == -0.004_688 && (step - 1.001e-5).abs() < 1e-9, "{step}");
         // Single precision, printed with eight digits.
         assert!(grid(&["-5.9999998e-06", "-5.9800000e-06", "-5.9599998e-06"]).is_some());
         assert_eq!(printed_error(b"12.50e-3"), 0.5e-5);

@@ -21,12 +21,11 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let table = read::scan(&source, &options.limits)?;
     let mut tree = Tree::new(&options.limits);
     let names = semantics::names(&table.header, table.rows.columns);
-    match &table.scope {
-        Some(scope) => add_channels(&mut tree, &table, scope)?,
-        None => {
-            let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
-            tree.set_attrs(data, attributes(&table, &names))?;
-        }
+    if let Some(scope) = &table.scope {
+        add_channels(&mut tree, &table, scope)?;
+    } else {
+        let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
+        tree.set_attrs(data, attributes(&table, &names))?;
     }
     if !table.header.is_empty() {
         tree.push_attr(ROOT, "header", table.header.as_str())?;
@@ -46,15 +45,14 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
 
 /// One array per channel of an oscilloscope. Times that are not uniform are the array `time`.
 fn add_channels(tree: &mut Tree, table: &Table, scope: &Scope) -> Result<()> {
-    let coord = match table.grid {
-        Some((start, step)) => Coord::Uniform { start, step },
-        None => {
-            let mut time = column(table, 0);
-            time.dims = vec![TIME.into()];
-            let id = tree.add_array(ROOT, TIME, time)?;
-            tree.push_attr(id, "units", "s")?;
-            Coord::Node(id)
-        }
+    let coord = if let Some((start, step)) = table.grid {
+        Coord::Uniform { start, step }
+    } else {
+        let mut time = column(table, 0);
+        time.dims = vec![TIME.into()];
+        let id = tree.add_array(ROOT, TIME, time)?;
+        tree.push_attr(id, "units", "s")?;
+        Coord::Node(id)
     };
     for (index, name) in scope.channels.iter().enumerate() {
         let mut channel = column(table, index as u64 + 1);

@@ -79,14 +79,12 @@ impl Waveform {
     fn read(source: &Source, start: u64, properties: &Properties<'_>) -> Result<Self> {
         let format = properties.text("SignalFormat", "Value", "eRS_SIGNAL_FORMAT_")?;
         let kind = properties.text("TraceType", "Value", "eRS_TRACE_TYPE_")?;
-        let (dtype, code) = match (sample_format(format), kind) {
-            (Some(known), "NORMAL" | "AVERAGE") => known,
-            _ => {
-                let message = format!(
-                    "unsupported sample format {format} or trace type {kind} of Rohde & Schwarz"
-                );
-                return Err(Error::unsupported("rs-007", message).at(0));
-            }
+        let known = sample_format(format).filter(|_| matches!(kind, "NORMAL" | "AVERAGE"));
+        let Some((dtype, code)) = known else {
+            let message = format!(
+                "unsupported sample format {format} or trace type {kind} of Rohde & Schwarz"
+            );
+            return Err(Error::unsupported("rs-007", message).at(0));
         };
         let rows = [
             properties.count("SignalHardwareRecordLength")?,
@@ -203,7 +201,8 @@ impl Waveform {
             let stored = Wire::new(&bytes, at, ByteOrder::Little, "rs-002").f64()?;
             let expected = start + index as f64 * step;
             // The trigger can lie between two samples.
-            if !((stored - expected).abs() <= 1e-3 * step.abs()) {
+            let near = (stored - expected).abs() <= 1e-3 * step.abs();
+            if !near {
                 return Ok(false);
             }
         }

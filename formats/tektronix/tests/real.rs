@@ -27,7 +27,7 @@ fn start_and_trigger_offset_give_the_times_of_the_csv_export() {
     assert_eq!(found.values.len(), 2500);
     // The first time of tek_digital.csv, and its interval.
     let offset = found.attrs.get_f64("trigger_offset").unwrap();
-    assert!((start + offset + 4.99620312e-8).abs() < 1e-16, "{start:e}");
+    assert!((start + offset + 4.996_203_12e-8).abs() < 1e-16, "{start:e}");
     assert_eq!(step, 4e-11);
 }
 
@@ -51,7 +51,7 @@ fn iq_records_are_complex_with_twice_the_interval_of_the_numbers() {
     let number =
         |k: usize| f64::from(i16::from_le_bytes(raw[838 + 2 * k..840 + 2 * k].try_into().unwrap()));
     for k in [0, 1, 2, 3, 7248, 7249] {
-        assert_eq!(value(k), 0.00015625 * number(k), "{k}");
+        assert_eq!(value(k), 0.000_156_25 * number(k), "{k}");
     }
     // 1.25 MHz for a span of 1 MHz; the record is 2.9 ms long.
     let Coord::Uniform { start, step } = desc.coords[0] else { panic!() };

@@ -334,12 +334,11 @@ pub fn iso_time(date: &str, time: &str) -> String {
     let parse = || {
         let parts: Vec<&str> = date.split([' ', '-']).filter(|p| !p.is_empty()).collect();
         let [first, month, last] = parts[..] else { return None };
-        let month = match month.parse() {
-            Ok(number) => number,
-            Err(_) => {
-                let name = month.to_ascii_uppercase();
-                MONTHS.iter().position(|m| *m == name)? as u32 + 1
-            }
+        let month = if let Ok(number) = month.parse() {
+            number
+        } else {
+            let name = month.to_ascii_uppercase();
+            MONTHS.iter().position(|m| *m == name)? as u32 + 1
         };
         let (day, year) = if first.len() == 4 { (last, first) } else { (first, last) };
         let date = (year.parse().ok()?, month, day.parse().ok()?);

@@ -10,11 +10,10 @@ static BIN: Dialect = Dialect {
     origin_is_distance: true,
     counts_only_segment: true,
     buffer: |kind, bytes| match (kind, bytes) {
-        (1, _) => Some((DType::F32, "")),
         (2, _) => Some((DType::F32, "max")),
         (3, _) => Some((DType::F32, "min")),
-        // Digital lines; MSO5000 stores the bytes of the logic analyser as floats.
-        (5, 4) => Some((DType::F32, "")),
+        // Type 5 has digital lines; MSO5000 stores the bytes of the logic analyser as floats.
+        (1, _) | (5, 4) => Some((DType::F32, "")),
         (5 | 6, _) => Some((DType::U8, "")),
         _ => None,
     },

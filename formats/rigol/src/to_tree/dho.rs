@@ -54,12 +54,11 @@ pub(super) fn open(source: &Source, limits: &Limits) -> Result<Recording> {
         let array = lane(source, DType::U16, points, first, channels)?;
         let settings = Settings { units: "V", ..Settings::default() };
         let mut record = channel(number, array, &settings);
-        match metadata.scaling.get(&number) {
-            Some((intercept, slope)) => record = record.scaled(*intercept, *slope),
-            None => {
-                let message = format!("no scaling of channel {number}; stored values are shown");
-                found.report.warn("rigol-016", message).at(BLOCKS);
-            }
+        if let Some((intercept, slope)) = metadata.scaling.get(&number) {
+            record = record.scaled(*intercept, *slope);
+        } else {
+            let message = format!("no scaling of channel {number}; stored values are shown");
+            found.report.warn("rigol-016", message).at(BLOCKS);
         }
         // The trigger is in the middle of the record.
         found.records.push(record.on_grid(-(points as f64 / 2.0) * step, step, "s"));

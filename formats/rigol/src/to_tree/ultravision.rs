@@ -201,7 +201,7 @@ fn interleaved(source: &Source, count: u64, offsets: [u64; 2]) -> Result<ArrayDe
 struct Interleaved;
 
 impl Codec for Interleaved {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "interleaved"
     }
 

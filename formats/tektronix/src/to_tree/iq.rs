@@ -26,7 +26,7 @@ struct Pairs {
 }
 
 impl Codec for Pairs {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "iq"
     }
 
