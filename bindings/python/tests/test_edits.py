@@ -98,9 +98,13 @@ def test_attributes_that_cannot_be_written_are_reported(tmp_path):
     assert dict(spile.open(tmp_path / "a.h5")["x"].attrs) == {"nested": '{"a": 1}'}
 
 
+#: Names of `spile.__all__` that are neither functions nor classes.
+MODULES = ("errors", "sdf", "taf", "__version__")
+
+
 def public():
     """Public functions and methods, which must not take arbitrary arguments."""
-    names = [name for name in spile.__all__ if name not in ("errors", "taf", "__version__")]
+    names = [name for name in spile.__all__ if name not in MODULES]
     for owner, name in [(spile, n) for n in names] + [(taf, n) for n in taf.__all__]:
         thing = getattr(owner, name)
         if inspect.isfunction(thing):
@@ -111,7 +115,7 @@ def public():
 
 def test_misspelt_arguments_raise(tmp_path):
     taking_any = {name for name, f in public() if "**" in str(inspect.signature(f))}
-    assert taking_any <= {"create", "to_xarray", "__dlpack__"}, "tested below"
+    assert taking_any <= {"create", "open_mfdatatree", "to_xarray", "__dlpack__"}, "tested below"
     file = spile.open(HOOMD)
     for path, content in (("a.sdf", {"x": np.arange(3)}), ("a.gsd", None), ("a.scda", None)):
         with pytest.raises(TypeError, match="misspelt"):
@@ -122,6 +126,8 @@ def test_misspelt_arguments_raise(tmp_path):
     xr = pytest.importorskip("xarray")
     with pytest.raises(TypeError, match="misspelt"):
         file.to_xarray(misspelt=1)
+    with pytest.raises(TypeError, match="misspelt"):
+        spile.open_mfdatatree(spile.sample("run", tmp_path / "run"), misspelt=1)
     for opener in (xr.open_dataset, xr.open_datatree, xr.open_groups):
         with pytest.raises(TypeError, match="misspelt"):
             opener(HOOMD, engine="spile", misspelt=1)

@@ -37,15 +37,33 @@ __all__ = [
     "info",
     "open",
     "open_series",
+    "open_mfdataset",
+    "open_mfdatatree",
     "salvage",
     "sample",
+    "sdf",
+    "SDFPreprocess",
     "taf",
 ]
 
+#: Names that need xarray, or that few programs need; they are imported when they are used.
+_LAZY = {
+    "SDFPreprocess": ".sdf",
+    "open_mfdataset": ".sdf",
+    "open_mfdatatree": ".sdf",
+    "sdf": "",
+    "taf": "",
+}
+
 
 def __getattr__(name):
-    if name == "taf":
-        import importlib
+    import importlib
 
-        return importlib.import_module(".taf", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_LAZY[name] or f".{name}", __name__)
+    return getattr(module, name) if _LAZY[name] else module
+
+
+def __dir__():
+    return sorted(__all__)

@@ -33,7 +33,7 @@ class Handle:
     """An open file and its tree, shared by all its groups and arrays. `how` is the function that
     opens the file again, with its arguments, for pickling."""
 
-    __slots__ = ("_tree", "file", "how", "name")
+    __slots__ = ("__weakref__", "_tree", "file", "how", "name")
 
     def __init__(self, file: _spile.File | None, name: str, how: tuple[Any, Any]) -> None:
         self.file = file

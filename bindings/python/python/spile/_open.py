@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import glob as _glob
+import hashlib
 import io
 import os
+import threading
 import warnings
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
+from ._node import Handle
 from ._spile import File as _File
 from ._tree import File
 from .errors import ArgumentError, SpileError
@@ -155,6 +160,7 @@ def _paths(files: Any) -> list[str]:
 
 def _series(paths: tuple[str, ...], errors: str, max_memory: int | None) -> File:
     folder = os.path.dirname(paths[0])
+    stamp = _stamp(paths, max_memory)
     handle = _File.series(folder, list(paths), max_memory=max_memory)
     skipped = [row for row in handle.findings() if row[0] == "error"]
     if skipped and errors != "skip":
@@ -162,4 +168,42 @@ def _series(paths: tuple[str, ...], errors: str, max_memory: int | None) -> File
         if errors == "raise":
             raise SpileError(message, code=skipped[0][1], path=folder)
         warnings.warn(message, stacklevel=3)
-    return File(handle, folder, (_series, (paths, "skip", max_memory)))
+    file = File(handle, folder, (_restored, ("\0".join(paths), max_memory, stamp)))
+    _OPEN_SERIES[stamp] = file._handle
+    return file
+
+
+#: Open series by their stamp.
+_OPEN_SERIES: weakref.WeakValueDictionary[str, Handle] = weakref.WeakValueDictionary()
+
+#: The last restored series. They stay open, because a worker process restores a series for each task.
+_RESTORED: collections.deque[Handle] = collections.deque(maxlen=8)
+
+_RESTORING = threading.Lock()
+
+
+def _stamp(paths: tuple[str, ...], max_memory: int | None) -> str:
+    """Identifies the files of a series with their sizes and times of modification."""
+    digest = hashlib.sha256(repr(max_memory).encode())
+    for path in paths:
+        try:
+            about = os.stat(path)
+            version = (about.st_mtime_ns, about.st_size, about.st_ino)
+        except OSError:
+            version = None
+        digest.update(f"{path}\0{version}\0".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _restored(paths: str, max_memory: int | None, stamp: str) -> File:
+    """Restores a pickled series, whose `paths` are separated by NUL. A process opens it once."""
+    with _RESTORING:
+        handle = _OPEN_SERIES.get(stamp)
+        if handle is None or handle.file is None:
+            handle = _series(tuple(paths.split("\0")), "skip", max_memory)._handle
+            _OPEN_SERIES[stamp] = handle
+            _RESTORED.append(handle)
+        # Closing one copy does not close the others.
+        copy = File(handle.open, handle.name, handle.how)
+        copy._handle._tree = handle.tree
+        return copy

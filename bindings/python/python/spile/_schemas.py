@@ -1,7 +1,7 @@
 """Datasets of formats with a schema: SDF files as in sdf-xarray, GSD trajectories as in gsd.hoomd."""
 
-import functools
 import operator
+import os
 import re
 
 import numpy as np
@@ -9,8 +9,10 @@ import xarray as xr
 
 from ._array import MOST_POINTS, evenly
 from ._create import LINKS
+from ._deck import load_deck
 from ._hoomd import Trajectory
-from ._storable import STRING, unique
+from ._sdf_tree import datasets
+from ._storable import STRING
 from ._tree import node
 from ._xarray import (
     Computed,
@@ -31,8 +33,14 @@ from .errors import SpileError
 #: Types of SDF blocks with one value per point.
 POINTS = {"point_variable", "point_mesh", "point_derived"}
 
-#: Coordinates of the file, which cannot be names of dimensions, and their attributes.
-SCALARS = {"step": {}, "time": {"units": "s"}}
+#: Coordinates of series, which cannot be names of other dimensions.
+FRAME_COORDINATES = {"step", "time"}
+
+#: Attributes of the time coordinate, as in sdf-xarray.
+TIME = {"units": "s", "long_name": "Time", "full_name": "time"}
+
+#: Names of vector components, which are typeset in long names, as in sdf-xarray.
+_COMPONENT = re.compile(r"\b([EBJP])([xyz])\b")
 
 #: Name of a constant with units, such as ``Total Field Energy in Simulation (J)``.
 _UNITS = re.compile(r"^(.*\S)\s*\(([^()]*)\)$")
@@ -50,10 +58,16 @@ class _Mesh:
         self.centres = {}
 
 
-def sdf(builder, group, *, keep_particles=False, probe_names=None, derived=False):
-    """An SDF file with the names of sdf-xarray. Particle variables and their positions are included
-    with `keep_particles`, those of single probes with `probe_names`, computed arrays and references
-    with `derived`."""
+def point_data(variable):
+    """Whether a variable or coordinate has one value per particle."""
+    return bool(variable.attrs.get("point_data", False))
+
+
+def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=None):
+    """An SDF file with the names and attributes of sdf-xarray. Particle variables and their positions
+    are included with `keep_particles`, those of single probes with `probe_names`. The attribute
+    ``deck`` is the input deck; see `spile.sdf.load_deck`."""
+    builder.drop = {plain_name(name) for name in builder.drop}
     handle = group._handle
     series = handle.open.frames is not None
     lead = ("time",) if series else ()
@@ -71,7 +85,7 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, derived=False
         about = array.attrs
         parent, _, label = array.path.rpartition("/")
         mesh = meshes.get(parent)
-        if mesh is None and (derived or "derived" not in about):
+        if mesh is None and "derived" not in about:
             variables.append((array, about))
         elif mesh is not None and "derived" not in about and "sdf_type" not in about:
             mesh.axes[label] = array
@@ -86,13 +100,19 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, derived=False
     wanted.coordinates()
     wanted.other_coordinates(handle)
     if series:
-        frame_coordinates(builder, handle, "time", "s")
-    else:
-        for name, attrs in SCALARS.items():
-            value = group.attrs.get(name, handle.open.attrs(0).get(name))
-            if value is not None:
-                name = unique(name, builder.variables)
-                builder.add(name, xr.Variable((), value, attrs), coord=True)
+        frame_coordinates(builder, handle, "time", TIME)
+    unknown = builder.drop - wanted.names - builder.dropped
+    if unknown:
+        raise KeyError(f"drop_variables: the file has no variable {', '.join(sorted(unknown))}")
+    for name, made in builder.variables.items():
+        if name not in builder.coords:
+            chunks = {dim: max(n, 1) for dim, n in zip(made.dims, made.shape)}
+            made.encoding["preferred_chunks"] = {**chunks, **({"time": 1} if series else {})}
+    if not group._number:
+        folder = handle.name if os.path.isdir(handle.name) else os.path.dirname(handle.name)
+        deck = load_deck(folder, deck_path)
+        if deck is not None:
+            builder.attrs["deck"] = deck
 
 
 class _Wanted:
@@ -105,10 +125,15 @@ class _Wanted:
         self.lead = lead
         self.particles = particles
         self.probes = probes
+        #: Names of the variables of the file, also of those that are not included.
+        self.names = set()
         #: Dimensions by mesh, labels and lengths, which many variables share.
         self.known = {}
         #: Mesh of the points along each dimension.
         self.point_dims = {}
+        #: Dimensions of the probes in `probes`, by the path of the mesh: as in sdf-xarray, they are
+        #: called after the first variable.
+        self.probe_dims = {}
         #: Coordinates that are not axes of a mesh, by dimension: ``(start, step)`` or an array number.
         self.other = {}
 
@@ -127,7 +152,9 @@ class _Wanted:
     def other_dimension(self, label, length, coord):
         """The dimension with this coordinate."""
         label = plain_name(label)
-        name = dim = self.builder.dim(f"{label}_{length}" if label in SCALARS else label, length)
+        if label in FRAME_COORDINATES:
+            label = f"{label}_{length}"
+        name = dim = self.builder.dim(label, length)
         count = 1
         while self.other.setdefault(dim, coord) != coord:
             count += 1
@@ -140,15 +167,19 @@ class _Wanted:
             ragged(self.builder, self.builder.name(array.path), array)
             return
         full = about.get("sdf_name", array.path)
-        attrs = {"full_name": full, "point_data": kind in POINTS, **array_attrs(array)}
+        attrs = {"point_data": kind in POINTS, **array_attrs(array)}
         if kind == "constant" and (found := _UNITS.match(full)):
             full, attrs["units"] = found[1], found[2]
-        attrs["long_name"] = spaced(full)
+        attrs["full_name"] = full
+        attrs["long_name"] = _COMPONENT.sub(r"$\1_\2$", spaced(full))
+        self.names.add(plain_name(full))
         if kind in POINTS:
             mesh = self.mesh_of(array, about)
             probe = full.partition("/")[0]
             if not self.particles and probe not in self.probes:
                 return
+            if probe in self.probes and mesh:
+                self.probe_dims.setdefault(mesh.path, plain_name(f"ID_{full}"))
             dims = (self.points(mesh, array),)
         else:
             dims = self.grid(array, about)
@@ -159,7 +190,7 @@ class _Wanted:
         if self.lead and array.frames is not None:
             if array.ragged:
                 # Frames of different lengths are padded; missing frames do not change the dimensions.
-                padded, usual = Padded(array), array._info.shape
+                padded, usual = Padded(array, attrs.get("point_data")), array._info.shape
                 dims = [
                     dim if most == length else self.builder.dim(f"{dim}_most", most)
                     for dim, most, length in zip(dims, padded.shape[1:], usual)
@@ -173,6 +204,8 @@ class _Wanted:
         length = array._info.shape[0] if array._info.shape else 1
         species = array._info.dims[0]
         other = f"ID_{mesh.name}" if mesh else None
+        if mesh and mesh.path in self.probe_dims:
+            return self.builder.dim(self.probe_dims[mesh.path], length, other)
         dim = self.builder.dim(plain_name(f"ID_{species}"), length, other)
         if mesh and self.point_dims.setdefault(dim, mesh) is not mesh:
             # Another set of points with the same species name and length.
@@ -267,16 +300,20 @@ class _Wanted:
 
 
 class Padded(Lazy):
-    """Frames of different lengths, padded to the longest with NaN, or with zeros if the type has no
-    NaN."""
+    """Frames of different lengths, padded to the longest with NaN. Integers are padded with zeros if
+    `points`; otherwise, if frames are missing, they are floats with NaN, as in xarray."""
 
-    def __init__(self, array):
+    def __init__(self, array, points=False):
         self.array = array
-        rows = np.maximum(array._lengths()[0], 0)
+        rows = array._lengths()[0]
+        missing = (rows < 0).any() and not points
+        rows = np.maximum(rows, 0)
         lengths = array._info.shape
         most = (int(rows.max(initial=0)), *lengths[1:]) if lengths else ()
         self.shape = (len(rows), *most)
         self.dtype = array.dtype.newbyteorder("=")
+        if missing and self.dtype.kind in "iu":
+            self.dtype = np.dtype("f8" if self.dtype.itemsize > 2 else "f4")
 
     def _read(self, key):
         return filled(key, self.shape, self.dtype, lambda k: self.array._part((), k, True))
@@ -459,5 +496,5 @@ class _Logged:
 #: Datasets of formats with a schema.
 VIEWS = {"sdf": sdf, "gsd": gsd}
 
-#: Schemas whose variables are the arrays of the file, as needed for one dataset per group.
-TREE_VIEWS = {"sdf": functools.partial(sdf, derived=True)}
+#: Trees of formats with a schema, made from the dataset.
+TREES = {"sdf": datasets}

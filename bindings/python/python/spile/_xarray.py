@@ -82,6 +82,10 @@ class Builder:
 
     def __init__(self, drop=(), portable=False, decode_times=True):
         self.drop = {drop} if isinstance(drop, str) else set(drop or ())
+        #: Names of `drop` that were found.
+        self.dropped = set()
+        #: Attributes of the dataset besides those of the file.
+        self.attrs = {}
         self.portable = portable
         self.decode_times = decode_times
         self.variables = {}
@@ -111,6 +115,7 @@ class Builder:
         """Adds a variable; `array` is the array of the file that it represents, `suffix` distinguishes
         several variables of one array."""
         if name + suffix in self.drop:
+            self.dropped.add(name + suffix)
             return
         if array is not None and array._info.numpy is None:
             message = f"{array.path}: {array.type} values are rounded to float64"
@@ -148,7 +153,7 @@ class Builder:
         data = {n: v for n, v in self.variables.items() if n not in self.coords}
         file = group._handle.open
         attrs = {"filename": group._handle.name, **file.summary(), **group.attrs}
-        attrs = storable_attrs(attrs)
+        attrs = {**storable_attrs(attrs), **self.attrs}
         made = xr.Dataset(coords=coords, attrs=attrs)
         try:
             return made._replace(
@@ -307,8 +312,8 @@ class Joined(Lazy):
         return whole[(wanted - int(starts[begin]), *rest)]
 
 
-def frame_coordinates(builder, handle, dim="frame", units=None):
-    """Adds steps and times of the frames as coordinates; `units` are those of the times."""
+def frame_coordinates(builder, handle, dim="frame", attrs=None):
+    """Adds steps and times of the frames as coordinates; `attrs` are those of the times."""
     if handle.open.frames is None:
         return
     steps, times = handle.steps_and_times()
@@ -317,29 +322,35 @@ def frame_coordinates(builder, handle, dim="frame", units=None):
         builder.add(name, xr.Variable((dim,), steps), coord=True)
     if not np.isnan(times).all():
         name = unique("time", builder.variables)
-        attrs = {} if units is None else {"units": units}
         builder.add(name, xr.Variable((dim,), times, attrs), coord=True)
 
 
-def dataset(
+def dataset(group, *, chunks=None, **options):
+    """A group as a lazy `xarray.Dataset`; the other options are those of `built`."""
+    _, made = built(group, **options)
+    return made if chunks is None else made.chunk(chunks)
+
+
+def built(
     group,
     *,
     drop_variables=None,
     keep_particles=False,
     probe_names=None,
+    deck_path=None,
     portable=False,
     decode_times=True,
-    chunks=None,
 ):
-    """A group as a lazy `xarray.Dataset`."""
+    """A group as a lazy `xarray.Dataset`, and its `Builder`."""
     from . import _schemas
 
     builder = Builder(drop_variables, portable, decode_times)
     build = _schemas.VIEWS.get(group._handle.open.format, plain)
-    build(builder, group, keep_particles=keep_particles, probe_names=probe_names)
+    options = {"keep_particles": keep_particles, "probe_names": probe_names}
+    build(builder, group, deck_path=deck_path, **options)
     made = builder.dataset(group)
     made.encoding["source"] = group._handle.name
-    return made if chunks is None else made.chunk(chunks)
+    return builder, made
 
 
 class SpileBackend(BackendEntrypoint):
@@ -352,6 +363,7 @@ class SpileBackend(BackendEntrypoint):
         "drop_variables",
         "keep_particles",
         "probe_names",
+        "deck_path",
         "portable",
         "decode_times",
         "derived",
@@ -378,6 +390,7 @@ class SpileBackend(BackendEntrypoint):
         drop_variables=None,
         keep_particles=False,
         probe_names=None,
+        deck_path=None,
         portable=False,
         decode_times=True,
         derived=False,
@@ -391,6 +404,7 @@ class SpileBackend(BackendEntrypoint):
             drop_variables=drop_variables,
             keep_particles=keep_particles,
             probe_names=probe_names,
+            deck_path=deck_path,
             portable=portable,
             decode_times=decode_times,
         )
@@ -402,13 +416,30 @@ class SpileBackend(BackendEntrypoint):
         filename_or_obj,
         *,
         drop_variables=None,
+        keep_particles=False,
+        probe_names=None,
+        deck_path=None,
         portable=False,
         decode_times=True,
         derived=False,
         mmap=False,
     ):
+        from . import _schemas
+
         file = _file(filename_or_obj, derived, mmap)
-        return groups(file, drop_variables, portable, decode_times)
+        as_tree = _schemas.TREES.get(file.format)
+        if as_tree is None:
+            return groups(file, drop_variables, portable, decode_times)
+        made = dataset(
+            file,
+            drop_variables=drop_variables,
+            keep_particles=keep_particles,
+            probe_names=probe_names,
+            deck_path=deck_path,
+            portable=portable,
+            decode_times=decode_times,
+        )
+        return as_tree(made)
 
     def open_datatree(self, filename_or_obj, **options):
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
@@ -420,11 +451,9 @@ def groups(file, drop=(), portable=False, decode_times=True):
     A variable has the dimensions and coordinates that it has in the dataset of the whole file. Arrays
     below an array ``a`` are in the group ``a_``, because a DataTree node has either values or children.
     """
-    from . import _schemas
-
     handle = file._handle
     builder = Builder((), portable, decode_times)
-    _schemas.TREE_VIEWS.get(handle.open.format, plain)(builder, file, keep_particles=True)
+    plain(builder, file)
     dimensions, owned = dimensions_of(handle)
     coords = {name: builder.variables[name] for name in builder.variables if name in builder.coords}
     matching = {}
