@@ -411,6 +411,14 @@ impl Writer {
         Ok(&self.file)
     }
 
+    /// The committed frames, as readers see them. Completed frames that are not committed are not included.
+    pub fn committed(&mut self) -> Result<&File> {
+        if self.file.index.count != self.count {
+            self.file.refresh()?;
+        }
+        Ok(&self.file)
+    }
+
     /// Commits the completed frames and returns the chunk `name` of a frame, see [`File::find_chunk`].
     pub fn find_chunk(&mut self, frame: u64, name: &str) -> Result<Option<Chunk>> {
         self.reader()?.find_chunk(frame, name)
@@ -426,6 +434,18 @@ impl Writer {
         let mut empty = Self::append(&path, self.mode, &self.limits)?;
         (empty.buffer_size, empty.pending_limit) = (self.buffer_size, self.pending_limit);
         Ok(empty)
+    }
+
+    /// Commits the completed frames and converts the file to version 2.1, see [`crate::ops::upgrade`].
+    pub fn upgrade(self) -> Result<Self> {
+        let path = self.sink.path().to_path_buf();
+        let (mode, limits) = (self.mode, self.limits);
+        let (buffer_size, pending_limit) = (self.buffer_size, self.pending_limit);
+        self.close()?;
+        crate::ops::upgrade(&path, &limits)?;
+        let mut again = Self::append(&path, mode, &limits)?;
+        (again.buffer_size, again.pending_limit) = (buffer_size, pending_limit);
+        Ok(again)
     }
 
     /// Commits the completed frames, syncs and closes the file.

@@ -33,6 +33,7 @@ __all__ = [
     "diff",
     "errors",
     "formats",
+    "gsd",
     "hash",
     "info",
     "open",
@@ -44,8 +45,8 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "taf":
+    if name in ("gsd", "taf"):
         import importlib
 
-        return importlib.import_module(".taf", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
