@@ -316,7 +316,10 @@ impl Writer {
             let version = self.header.version_text();
             format!("a name has at most {max_len} bytes in version {version}")
         } else if self.names.len() >= max_names {
-            format!("a file has at most {max_names} names")
+            let message = format!("a file has at most {max_names} names");
+            return Err(
+                Error::unsupported("gsd-034", message).in_object(format!("chunk \"{name}\""))
+            );
         } else {
             let id = self.names.intern(name.as_bytes())?;
             self.used.push(0);
@@ -417,6 +420,11 @@ impl Writer {
             self.file.refresh()?;
         }
         Ok(&self.file)
+    }
+
+    /// Number of committed frames.
+    pub fn committed_frames(&self) -> u64 {
+        self.pending.first().or(self.current.first()).map_or(self.frame, |entry| entry.frame)
     }
 
     /// Commits the completed frames and returns the chunk `name` of a frame, see [`File::find_chunk`].
