@@ -417,11 +417,8 @@ fn array_bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> Result<&'a [u8]> {
 /// The GSD type of the elements of an array.
 fn element_type(array: &Bound<'_, PyUntypedArray>) -> Result<Type> {
     let dtype = array.dtype();
-    let little = match dtype.byteorder() {
-        b'<' | b'|' => true,
-        b'=' => cfg!(target_endian = "little"),
-        _ => false,
-    };
+    let native = if cfg!(target_endian = "little") { b'=' } else { b'<' };
+    let little = [b'<', b'|', native].contains(&dtype.byteorder());
     let kind = match (dtype.kind(), dtype.itemsize()) {
         (b'u', 1) => Some(Type::UInt8),
         (b'u', 2) => Some(Type::UInt16),
