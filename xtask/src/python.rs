@@ -85,11 +85,13 @@ fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
     output(&mut maturin)?;
     let sources = package.join("python/spile");
     let inside = unpacked.join("spile");
-    fs::create_dir_all(&inside).map_err(|e| fail(&inside, e))?;
-    for extension in ["py", "pyi", "typed"] {
-        for file in files(&sources, extension) {
-            let copy = inside.join(file.file_name().unwrap_or_default());
-            fs::copy(&file, &copy).map_err(|e| fail(&file, e))?;
+    for folder in ["", "gsd"] {
+        fs::create_dir_all(inside.join(folder)).map_err(|e| fail(&inside, e))?;
+        for extension in ["py", "pyi", "typed"] {
+            for file in files(&sources.join(folder), extension) {
+                let copy = inside.join(folder).join(file.file_name().unwrap_or_default());
+                fs::copy(&file, &copy).map_err(|e| fail(&file, e))?;
+            }
         }
     }
     let binary = inside.join("_spile.abi3.so");

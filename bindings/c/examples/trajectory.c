@@ -2,7 +2,7 @@
  *
  *   ./trajectory run.gsd
  */
-#include <gsd.h>
+#include <gsd_seed.h>
 #include <stdio.h>
 #include <stdlib.h>
 

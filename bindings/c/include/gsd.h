@@ -1,44 +1,27 @@
 /* gsd.h: trajectories of molecular simulations; committed frames survive a crash of the writer.
  *
- * The functions of the GSD specification, with additions of later versions. All versions of the
- * format can be read. New files have version 2.1 by default; appending keeps the version. Link with
- * -lspile, or use `pkg-config spile`.
+ * Types, functions and error codes of the GSD library 5: programs for it are compiled without changes.
+ * Link with -lspile, or use `pkg-config spile`. gsd_seed.h has the functions of the specification of 2014.
  *
- * Functions that return an int return 0 or a negative GSD_ERROR_... code; gsd_last_message returns
- * the message. A handle must not be used by several threads at the same time.
+ * Functions that return an int return 0 or a negative error code. A handle must not be used by several
+ * threads at the same time. A file has one writer at a time; opening it again fails with GSD_ERROR_IO.
  */
 #ifndef GSD_H
 #define GSD_H
 
-#include <stddef.h>
+#ifdef GSD_SEED_H
+#error "gsd.h and gsd_seed.h have functions of the same names"
+#endif
+
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C"
 {
 #endif
 
-enum gsd_error
-{
-  GSD_SUCCESS = 0,
-  GSD_ERROR_IO = -1,                    /* input or output failed */
-  GSD_ERROR_NOT_A_GSD_FILE = -2,
-  GSD_ERROR_FILE_CORRUPT = -3,          /* violates the format */
-  GSD_ERROR_FILE_TRUNCATED = -4,        /* file is truncated */
-  GSD_ERROR_UNSUPPORTED = -5,           /* feature is not supported */
-  GSD_ERROR_LIMIT = -6,                 /* exceeds the memory limit */
-  GSD_ERROR_INVALID_ARGUMENT = -7,
-  GSD_ERROR_EXISTS = -8
-};
-
-enum gsd_open_flag
-{
-  GSD_OPEN_READWRITE = 1,
-  GSD_OPEN_READONLY = 2,
-  GSD_OPEN_APPEND = 3                   /* the same as READWRITE */
-};
-
-/* Element types; the codes are the same for all versions of the format. */
 enum gsd_type
 {
   GSD_TYPE_UINT8 = 1,
@@ -54,96 +37,195 @@ enum gsd_type
   GSD_TYPE_CHARACTER
 };
 
-/* An open file. */
-typedef struct gsd_handle gsd_handle_t;
+enum gsd_open_flag
+{
+  GSD_OPEN_READWRITE = 1,
+  GSD_OPEN_READONLY,
+  GSD_OPEN_APPEND                       /* writing only */
+};
+
+enum gsd_error
+{
+  GSD_SUCCESS = 0,
+  GSD_ERROR_IO = -1,                    /* errno has the reason */
+  GSD_ERROR_INVALID_ARGUMENT = -2,
+  GSD_ERROR_NOT_A_GSD_FILE = -3,
+  GSD_ERROR_INVALID_GSD_FILE_VERSION = -4,
+  GSD_ERROR_FILE_CORRUPT = -5,
+  GSD_ERROR_MEMORY_ALLOCATION_FAILED = -6,
+  GSD_ERROR_NAMELIST_FULL = -7,
+  GSD_ERROR_FILE_MUST_BE_WRITABLE = -8,
+  GSD_ERROR_FILE_MUST_BE_READABLE = -9
+};
+
+enum
+{
+  GSD_NAME_SIZE = 64
+};
+
+enum
+{
+  GSD_RESERVED_BYTES = 80
+};
+
+struct gsd_header
+{
+  uint64_t            magic;
+  uint64_t            index_location;
+  uint64_t            index_allocated_entries;
+  uint64_t            namelist_location;
+  uint64_t            namelist_allocated_entries;
+  uint32_t            schema_version;
+  uint32_t            gsd_version;
+  char                application[GSD_NAME_SIZE];
+  char                schema[GSD_NAME_SIZE];
+  char                reserved[GSD_RESERVED_BYTES];
+};
 
 /* A chunk: N rows of M elements. */
-typedef struct gsd_index_entry
+struct gsd_index_entry
 {
   uint64_t            frame;
-  uint64_t            N, M;
-  uint64_t            step;             /* in files of version 0.0.1 */
+  uint64_t            N;
   int64_t             location;         /* offset of the data in the file */
-  uint64_t            bytes;            /* size of the data */
+  uint32_t            M;
+  uint16_t            id;
   uint8_t             type;
-} gsd_index_entry_t;
+  uint8_t             flags;
+};
 
-/* Creates an empty file; an existing file is replaced. `schema_version` is a result of
- * gsd_make_version. */
+struct gsd_name_id_pair
+{
+  char               *name;
+  struct gsd_name_id_pair *next;
+  uint16_t            id;
+};
+
+struct gsd_name_id_map
+{
+  struct gsd_name_id_pair *v;
+  size_t              size;
+};
+
+struct gsd_index_buffer
+{
+  struct gsd_index_entry *data;
+  size_t              size;
+  size_t              reserved;
+  void               *mapped_data;
+  size_t              mapped_len;
+};
+
+struct gsd_byte_buffer
+{
+  char               *data;
+  size_t              size;
+  size_t              reserved;
+};
+
+struct gsd_name_buffer
+{
+  struct gsd_byte_buffer data;
+  size_t              n_names;
+};
+
+/* An open file, in memory of the caller. The members are read-only. fd, header, the frames, file_size (when the
+ * file was opened), open_flags and the buffer size are valid; index, names and buffers of the library are not
+ * accessible, and their members are NULL or 0. */
+struct gsd_handle
+{
+  int                 fd;               /* open for reading */
+  struct gsd_header   header;
+  struct gsd_index_buffer file_index;
+  struct gsd_index_buffer buffer_index;
+  struct gsd_byte_buffer write_buffer;
+  struct gsd_name_buffer file_names;
+  struct gsd_name_buffer frame_names;
+  uint64_t            buffer_frame;     /* completed frames */
+  uint64_t            file_frame;       /* committed frames */
+  int64_t             file_size;
+  enum gsd_open_flag  open_flags;
+  struct gsd_name_id_map name_map;
+  uint64_t            pending_index_entries;
+  uint64_t            maximum_write_buffer_size;
+  void               *state;            /* of the library */
+};
+
+uint32_t            gsd_make_version (unsigned int major, unsigned int minor);
+
+/* Creates an empty file of version 2.1; an existing file is replaced. Names of more than 63 bytes are truncated. */
 int                 gsd_create (const char *fname, const char *application, const char *schema,
                                 uint32_t schema_version);
 
-/* Creates an empty file in a given version of the format: gsd_make_version (2, 1), (2, 0), (1, 0), or
- * 1 for 0.0.1. */
-int                 gsd_create_version (const char *fname, const char *application,
-                                        const char *schema, uint32_t schema_version,
-                                        uint32_t version);
+/* Creates a file and opens it with GSD_OPEN_READWRITE or GSD_OPEN_APPEND; with `exclusive_create` fails if
+ * it exists. */
+int                 gsd_create_and_open (struct gsd_handle *handle, const char *fname,
+                                         const char *application, const char *schema,
+                                         uint32_t schema_version, enum gsd_open_flag flags,
+                                         int exclusive_create);
 
-/* Opens a file. Returns NULL on failure. One writer and any number of readers are allowed at a time. */
-gsd_handle_t       *gsd_open (const char *fname, uint8_t flags);
+/* Opens a file of any version. */
+int                 gsd_open (struct gsd_handle *handle, const char *fname,
+                              enum gsd_open_flag flags);
 
-/* Commits the ended frames and closes the file. The handle is invalid afterwards. */
-int                 gsd_close (gsd_handle_t *handle);
+/* Removes all frames. The empty file replaces the old one, which other processes can still read. */
+int                 gsd_truncate (struct gsd_handle *handle);
 
-/* Writing: the chunks of a frame, then gsd_end_frame. `step` is stored in files of version 0.0.1; later
- * versions have a chunk "configuration/step". */
-int                 gsd_write_chunk (gsd_handle_t *handle, const char *name, uint8_t type,
-                                     uint64_t N, uint64_t M, uint64_t step, const void *data);
-int                 gsd_end_frame (gsd_handle_t *handle);
+/* Commits the completed frames and closes the file. */
+int                 gsd_close (struct gsd_handle *handle);
 
-/* Commits all ended frames and waits for the disk. Other processes see committed frames only. */
-int                 gsd_flush (gsd_handle_t *handle);
+/* Completes the current frame. */
+int                 gsd_end_frame (struct gsd_handle *handle);
 
-/* Commits automatically after every `frames` frames; 0 (default) never. With `durable` each commit
- * waits for the disk; without it, frames survive a crash of the process, but not of the machine. */
-int                 gsd_set_commit (gsd_handle_t *handle, uint64_t frames, int durable);
+/* Commits the completed frames and waits for the disk. Reading sees committed frames only. */
+int                 gsd_flush (struct gsd_handle *handle);
 
-/* Buffer sizes: bytes of data before they are written (default 1 MiB), and index entries of ended
- * frames before they are committed automatically (default 16384). The setters reject 0; the getters
- * return 0 for a file that is not open for writing. */
-uint64_t            gsd_get_maximum_write_buffer_size (gsd_handle_t *handle);
-int                 gsd_set_maximum_write_buffer_size (gsd_handle_t *handle, uint64_t size);
-uint64_t            gsd_get_index_entries_to_buffer (gsd_handle_t *handle);
-int                 gsd_set_index_entries_to_buffer (gsd_handle_t *handle, uint64_t number);
+/* Adds a chunk to the current frame. `flags` is 0. In files of version 1 the name is truncated to 63 bytes. */
+int                 gsd_write_chunk (struct gsd_handle *handle, const char *name,
+                                     enum gsd_type type, uint64_t N, uint32_t M, uint8_t flags,
+                                     const void *data);
 
-/* Removes all frames. */
-int                 gsd_truncate (gsd_handle_t *handle);
+/* Finds a chunk in a committed frame; NULL if it does not exist. The result is valid for the next 4095
+ * searches. */
+const struct gsd_index_entry *gsd_find_chunk (struct gsd_handle *handle, uint64_t frame,
+                                              const char *name);
 
-/* Converts a file to version 2.1, atomically. */
-int                 gsd_upgrade (gsd_handle_t *handle);
+/* Reads the data of a chunk: N * M * gsd_sizeof_type (type) bytes. */
+int                 gsd_read_chunk (struct gsd_handle *handle, void *data,
+                                    const struct gsd_index_entry *chunk);
 
-/* Reading. */
-
-/* Number of ended frames. */
-uint64_t            gsd_get_nframes (gsd_handle_t *handle);
-
-/* Step of the last frame, or 0. */
-uint64_t            gsd_get_last_step (gsd_handle_t *handle);
-
-/* Reads frames that another process has committed since the file was opened. */
-int                 gsd_refresh (gsd_handle_t *handle);
-
-/* Finds a chunk by frame and name; NULL if it does not exist. The entry is valid for the next 255
- * lookups. */
-const gsd_index_entry_t *gsd_find_chunk (gsd_handle_t *handle, uint64_t frame,
-                                         const char *name);
-
-/* Reads the data of a chunk, chunk->bytes bytes. */
-int                 gsd_read_chunk (gsd_handle_t *handle, void *data,
-                                    const gsd_index_entry_t *chunk);
-
-/* Returns the first chunk name with the prefix `match` (if prev is NULL), or the one after `prev`; NULL
- * at the end. Names are valid until the next search begins. */
-const char         *gsd_find_matching_chunk_name (gsd_handle_t *handle, const char *match,
-                                                  const char *prev);
+/* Number of committed frames; 0 on failure. */
+uint64_t            gsd_get_nframes (struct gsd_handle *handle);
 
 /* Bytes of an element; 0 for an unknown type. */
-size_t              gsd_sizeof_type (uint8_t type);
+size_t              gsd_sizeof_type (enum gsd_type type);
 
-uint32_t            gsd_make_version (uint32_t major, uint32_t minor);
+/* Returns the first chunk name that starts with `match` (if `prev` is NULL), or the next one after `prev`, a
+ * result of this function; NULL at the end. */
+const char         *gsd_find_matching_chunk_name (struct gsd_handle *handle, const char *match,
+                                                  const char *prev);
 
-/* Writes the message of the last error of this thread to `text`, which has `*strlen` bytes, and sets
- * `*strlen` to the number of bytes before the NUL. */
+/* Converts the file to version 2.1 in place, atomically. */
+int                 gsd_upgrade (struct gsd_handle *handle);
+
+/* Bytes of data, and index entries of completed frames, that are kept in memory before they are written. The
+ * setters reject 0; the getters return 0 on failure. */
+uint64_t            gsd_get_maximum_write_buffer_size (struct gsd_handle *handle);
+int                 gsd_set_maximum_write_buffer_size (struct gsd_handle *handle, uint64_t size);
+uint64_t            gsd_get_index_entries_to_buffer (struct gsd_handle *handle);
+int                 gsd_set_index_entries_to_buffer (struct gsd_handle *handle, uint64_t number);
+
+/* Additions of this library. */
+
+/* Commits automatically after every `frames` frames, or at the end of the first frame after `seconds` seconds;
+ * one of them is 0. */
+int                 gsd_set_commit (struct gsd_handle *handle, uint64_t frames, double seconds);
+
+/* Shows frames that another process has committed since the file was opened. */
+int                 gsd_refresh (struct gsd_handle *handle);
+
+/* Writes the message of the last error of this thread to `text`, which has `*strlen` bytes, and sets `*strlen`
+ * to the number of bytes before the NUL. */
 int                 gsd_last_message (char *text, int *strlen);
 
 #ifdef __cplusplus

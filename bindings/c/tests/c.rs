@@ -106,8 +106,10 @@ fn all_functions_of_gsd_work_as_described() {
     let prefix = install();
     let lib = prefix.path().join("lib").display().to_string();
     let arguments = [&format!("-L{lib}"), &format!("-Wl,-rpath,{lib}"), "-lspile"];
-    let program = compile("cc", "gsd.c", prefix.path(), &arguments, "gsd");
     let folder = tempfile::tempdir().unwrap();
+    let program = compile("cc", "gsd.c", prefix.path(), &arguments, "gsd");
+    assert_eq!(run(Command::new(program).arg(folder.path())), "ok\n");
+    let program = compile("cc", "gsd_seed.c", prefix.path(), &arguments, "gsd_seed");
     assert_eq!(run(Command::new(program).arg(folder.path())), "ok\n");
     // The Rust library reads the file.
     let path = folder.path().join("3.gsd");

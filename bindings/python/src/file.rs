@@ -22,7 +22,7 @@ use spile::wire::ByteOrder;
 use spile::{Dataset, OpenOptions};
 
 use crate::failure::Result;
-use crate::hoomd::Trajectory;
+use crate::gsd::GsdFile;
 use crate::object::source;
 use crate::select::selection;
 use crate::value;
@@ -322,9 +322,9 @@ impl File {
         self.dataset.tree().frames().map(|axis| axis.len())
     }
 
-    /// The file as a trajectory in the HOOMD schema.
-    fn hoomd(&self, py: Python<'_>) -> Result<Trajectory> {
-        py.detach(|| Ok(Trajectory::new(self.dataset.source(), self.dataset.limits())?))
+    /// The frames and chunks of a GSD file.
+    fn gsd(&self, py: Python<'_>) -> Result<GsdFile> {
+        py.detach(|| Ok(GsdFile::from_source(self.dataset.source(), self.dataset.limits())?))
     }
 }
 

@@ -13,9 +13,9 @@
 //! | `failure` | errors as exceptions of `spile.errors` |
 //! | `verbs` | info, check, diff, hash, convert, salvage; the command line |
 //! | `parallel` | conversion by several processes |
-//! | `hoomd` | frames and logs of GSD files in the HOOMD schema |
+//! | `gsd` | frames and chunks of GSD files |
 //! | `write` | new files from arrays |
-//! | `native` | native writers: scda sections, TAF operations, GSD frames |
+//! | `native` | native writers: scda sections, TAF operations |
 //!
 //! The GIL is released (`detach`) during I/O.
 #![deny(unsafe_code)]
@@ -24,7 +24,7 @@
 
 mod failure;
 mod file;
-mod hoomd;
+mod gsd;
 mod native;
 mod object;
 mod parallel;
@@ -41,13 +41,9 @@ fn _spile(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<file::File>()?;
     m.add_class::<file::ArrayInfo>()?;
-    m.add_class::<hoomd::Trajectory>()?;
-    m.add_class::<hoomd::Frame>()?;
-    m.add_class::<hoomd::Particles>()?;
-    m.add_class::<hoomd::Links>()?;
+    m.add_class::<gsd::GsdFile>()?;
     m.add_class::<parallel::Parallel>()?;
     m.add_class::<native::Sections>()?;
-    m.add_class::<native::Frames>()?;
     for function in [
         wrap_pyfunction!(verbs::info, m)?,
         wrap_pyfunction!(verbs::check, m)?,

@@ -1,8 +1,6 @@
-//! Native writers of scda, GSD and TAF.
+//! Native writers of scda and TAF.
 
-mod gsd;
 mod scda;
 pub(crate) mod taf;
 
-pub(crate) use gsd::Frames;
 pub(crate) use scda::Sections;

@@ -7,6 +7,7 @@ import pytest
 
 import spile
 from spile import taf
+from spile.gsd import fl, hoomd
 from support import golden
 
 HOOMD = golden("gsd/py-5.0.1/hoomd_full.gsd")
@@ -99,13 +100,14 @@ def test_attributes_that_cannot_be_written_are_reported(tmp_path):
 
 
 #: Names of `spile.__all__` that are neither functions nor classes.
-MODULES = ("errors", "sdf", "taf", "__version__")
+MODULES = ("errors", "gsd", "sdf", "taf", "__version__")
 
 
 def public():
     """Public functions and methods, which must not take arbitrary arguments."""
     names = [name for name in spile.__all__ if name not in MODULES]
-    for owner, name in [(spile, n) for n in names] + [(taf, n) for n in taf.__all__]:
+    modules = [(module, name) for module in (taf, fl, hoomd) for name in module.__all__]
+    for owner, name in [(spile, n) for n in names] + modules:
         thing = getattr(owner, name)
         if inspect.isfunction(thing):
             yield name, thing

@@ -42,7 +42,7 @@ def test_frames_are_those_of_gsd_hoomd(name):
                 assert a.N == b.N
                 np.testing.assert_array_equal(a.group, b.group)
                 np.testing.assert_array_equal(a.typeid, b.typeid)
-            np.testing.assert_array_equal(one.constraint_value, two.constraints.value)
+            np.testing.assert_array_equal(one.constraints.value, two.constraints.value)
             for key, value in two.log.items():
                 if not isinstance(value, str):
                     np.testing.assert_array_equal(one.log[key].ravel(), np.ravel(value), key)

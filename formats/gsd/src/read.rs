@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use spile_core::{ArrayDesc, Error, Layout, Limits, Order, Result, Shape, Source};
 
 use crate::index::{DataRange, Index};
@@ -13,6 +14,9 @@ pub(crate) const STEP: &str = "configuration/step";
 
 /// Name of the schema of HOOMD-blue.
 pub(crate) const HOOMD: &str = "hoomd";
+
+/// Bytes from which on [`File::read_parts`] uses several threads.
+const PARALLEL: usize = 4 << 20;
 
 /// A chunk whose index entry has been validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +89,11 @@ impl File {
         &self.index.source
     }
 
+    /// The limits that the file was opened with.
+    pub fn limits(&self) -> &Limits {
+        self.index.limits()
+    }
+
     /// Number of frames.
     pub fn nframes(&self) -> Result<u64> {
         self.index.frames()
@@ -153,6 +162,18 @@ impl File {
         }
         self.source().read_exact_at(data.offset, buffer)?;
         Ok(true)
+    }
+
+    /// Reads the bytes from each offset on into the buffer next to it, with several threads if there are
+    /// several large ones.
+    pub fn read_parts(&self, mut parts: Vec<(u64, &mut [u8])>) -> Result<()> {
+        let total: usize = parts.iter().map(|(_, buffer)| buffer.len()).sum();
+        if total < PARALLEL {
+            return parts
+                .iter_mut()
+                .try_for_each(|(at, buffer)| self.source().read_exact_at(*at, buffer));
+        }
+        parts.into_par_iter().try_for_each(|(at, buffer)| self.source().read_exact_at(at, buffer))
     }
 
     /// Time step of a frame: in 0.0.1 that of its last chunk, later the chunk `configuration/step`. In the

@@ -119,7 +119,8 @@ impl Form {
     pub fn name_limits(self) -> (usize, usize) {
         match self {
             Self::V0_0_1(_) => (32, usize::MAX),
-            Self::V0_2 | Self::V1 => (63, 128),
+            Self::V0_2 => (63, 128),
+            Self::V1 => (63, 65535),
             Self::V2 => (usize::MAX, 65535),
         }
     }

@@ -316,7 +316,10 @@ impl Writer {
             let version = self.header.version_text();
             format!("a name has at most {max_len} bytes in version {version}")
         } else if self.names.len() >= max_names {
-            format!("a file has at most {max_names} names")
+            let message = format!("a file has at most {max_names} names");
+            return Err(
+                Error::unsupported("gsd-034", message).in_object(format!("chunk \"{name}\""))
+            );
         } else {
             let id = self.names.intern(name.as_bytes())?;
             self.used.push(0);
@@ -411,6 +414,19 @@ impl Writer {
         Ok(&self.file)
     }
 
+    /// The committed frames, as readers see them. Completed frames that are not committed are not included.
+    pub fn committed(&mut self) -> Result<&File> {
+        if self.file.index.count != self.count {
+            self.file.refresh()?;
+        }
+        Ok(&self.file)
+    }
+
+    /// Number of committed frames.
+    pub fn committed_frames(&self) -> u64 {
+        self.pending.first().or(self.current.first()).map_or(self.frame, |entry| entry.frame)
+    }
+
     /// Commits the completed frames and returns the chunk `name` of a frame, see [`File::find_chunk`].
     pub fn find_chunk(&mut self, frame: u64, name: &str) -> Result<Option<Chunk>> {
         self.reader()?.find_chunk(frame, name)
@@ -426,6 +442,18 @@ impl Writer {
         let mut empty = Self::append(&path, self.mode, &self.limits)?;
         (empty.buffer_size, empty.pending_limit) = (self.buffer_size, self.pending_limit);
         Ok(empty)
+    }
+
+    /// Commits the completed frames and converts the file to version 2.1, see [`crate::ops::upgrade`].
+    pub fn upgrade(self) -> Result<Self> {
+        let path = self.sink.path().to_path_buf();
+        let (mode, limits) = (self.mode, self.limits);
+        let (buffer_size, pending_limit) = (self.buffer_size, self.pending_limit);
+        self.close()?;
+        crate::ops::upgrade(&path, &limits)?;
+        let mut again = Self::append(&path, mode, &limits)?;
+        (again.buffer_size, again.pending_limit) = (buffer_size, pending_limit);
+        Ok(again)
     }
 
     /// Commits the completed frames, syncs and closes the file.

@@ -261,7 +261,7 @@ fn frames_round_trip_and_equal_values_are_not_written_again() {
             assert!(found.iter().all(|code| *code == "gsd-048"), "{found:?}");
         }
     }
-    // An equal frame adds its step only.
+    // An equal frame adds its step and the logged quantities, which are always written.
     let path = temp.path().join("twice.gsd");
     let mode = Mode::default();
     let mut file =
@@ -276,7 +276,34 @@ fn frames_round_trip_and_equal_values_are_not_written_again() {
         .into_iter()
         .map(|chunk| chunk.name.to_string())
         .collect();
-    assert_eq!(names, ["configuration/step"]);
+    assert_eq!(names, ["configuration/step", "log/energy"]);
+}
+
+#[test]
+fn a_logged_quantity_of_varying_shape_does_not_hide_the_others() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("log.gsd");
+    let mode = Mode::default();
+    let mut file =
+        TrajectoryWriter::create(&path, Overwrite::Never, "test", Precision::Single, mode).unwrap();
+    for (step, text) in ["a", "long", "bc"].into_iter().enumerate() {
+        let mut frame = plain(step as u64, 2);
+        let mut log = |name: &str, kind, n: usize, bytes: Vec<u8>| {
+            frame.log.insert(name.into(), Some(Values { kind, n: n as u64, m: 1, bytes }));
+        };
+        log("energy", Type::Double, 1, (step as f64).to_le_bytes().to_vec());
+        log("text", Type::Character, text.len(), text.as_bytes().to_vec());
+        log("varying", Type::UInt8, step + 1, vec![0; step + 1]);
+        file.write(&frame).unwrap();
+    }
+    file.close().unwrap();
+    let log = open(&path).read_log().unwrap();
+    assert_eq!(log.varying, ["varying"]);
+    let names: Vec<&str> = log.columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["energy", "text"]);
+    assert_eq!(log.columns[0].first_elements(), [0.0, 1.0, 2.0]);
+    assert_eq!(log.columns[1].shape, (4, 1));
+    assert_eq!(log.columns[1].bytes, b"a\0\0\0longbc\0\0");
 }
 
 #[test]

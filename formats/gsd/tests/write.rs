@@ -497,3 +497,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn files_of_version_1_take_more_than_128_names() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("names.gsd");
+    let about = About { application: "t".into(), schema: "s".into(), schema_version: 1 << 16 };
+    let mode = Mode::default();
+    let mut file = Writer::create(&path, Overwrite::Never, Version::V1_0, &about, mode).unwrap();
+    for k in 0_u32..300 {
+        file.write_chunk(&format!("name-{k}"), Type::UInt32, 1, 1, &k.to_le_bytes()).unwrap();
+    }
+    file.end_frame().unwrap();
+    file.close().unwrap();
+    let file = File::open(&path, &Limits::default()).unwrap();
+    for k in 0_u32..300 {
+        let chunk = file.find_chunk(0, &format!("name-{k}")).unwrap().unwrap();
+        assert_eq!(file.read_chunk(&chunk).unwrap(), k.to_le_bytes());
+    }
+}

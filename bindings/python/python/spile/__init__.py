@@ -33,6 +33,7 @@ __all__ = [
     "diff",
     "errors",
     "formats",
+    "gsd",
     "hash",
     "info",
     "open",
@@ -51,6 +52,7 @@ _LAZY = {
     "SDFPreprocess": ".sdf",
     "open_mfdataset": ".sdf",
     "open_mfdatatree": ".sdf",
+    "gsd": "",
     "sdf": "",
     "taf": "",
 }

@@ -293,19 +293,20 @@ class SectionWriter:
 
 #: Links between particles, and the number of particles of each.
 LINKS = {"bonds": 2, "angles": 3, "dihedrals": 4, "impropers": 4, "pairs": 2, "constraints": 2}
-_REALS = {
-    "mass": 1,
-    "charge": 1,
-    "diameter": 1,
-    "moment_inertia": 3,
-    "position": 3,
-    "orientation": 4,
-    "velocity": 3,
-    "angmom": 4,
+_PARTICLES = {
+    *(
+        "N",
+        "types",
+        "type_shapes",
+        "typeid",
+        "mass",
+        "charge",
+        "diameter",
+        "body",
+        "moment_inertia",
+    ),
+    *("position", "orientation", "velocity", "angmom", "image"),
 }
-_SIGNED = {"body": 1, "image": 3}
-
-
 _CONFIGURATION = {"step", "dimensions", "box"}
 _LINKS = {"N", "types", "typeid", "group"}
 
@@ -319,9 +320,10 @@ _KEYS = {
         "constraint_value",
         "log",
         "state",
+        "chunks",
     },
     "configuration": _CONFIGURATION,
-    "particles": {*_REALS, *_SIGNED, "N", "types", "typeid", "type_shapes"},
+    "particles": _PARTICLES,
     **{name: _LINKS | ({"value"} if name == "constraints" else set()) for name in LINKS},
 }
 
@@ -344,8 +346,34 @@ def _get(thing: Any, name: str) -> Any:
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
-def _flat(values: Any, dtype: str) -> np.ndarray:
-    return np.ascontiguousarray(values, dtype).reshape(-1)
+def _frame(given: Any) -> Any:
+    """A frame of `spile.gsd.hoomd` with the values of a dictionary or an object. The number of members
+    of each part is that of its arrays, if it is not given."""
+    from .gsd.hoomd import Frame
+
+    if isinstance(given, Frame):
+        return given
+    frame = Frame()
+    about = _get(given, "configuration") or given
+    for name in ("step", "dimensions", "box"):
+        setattr(frame.configuration, name, _get(about, name))
+    if frame.configuration.dimensions is None:
+        frame.configuration.box = frame.configuration.box
+    for part in ("particles", *LINKS):
+        data, values = getattr(frame, part), _get(given, part)
+        names = [name for name in data.__slots__ if name not in ("M", "N")]
+        for name in names:
+            setattr(data, name, _get(values, name))
+        if part == "constraints" and data.value is None:
+            data.value = _get(given, "constraint_value")
+        count = _get(values, "N")
+        if count is None:
+            arrays = [getattr(data, name) for name in data._fields()]
+            count = next((len(array) for array in arrays if array is not None), 0)
+        data.N = count
+    for part in ("log", "state", "chunks"):
+        getattr(frame, part).update(_get(given, part) or {})
+    return frame
 
 
 class FrameWriter:
@@ -379,62 +407,21 @@ class FrameWriter:
         append: bool = False,
         overwrite: bool = False,
     ) -> None:
-        self._inner = _spile.Frames(
-            os.fspath(path),
-            application=application,
-            double=double,
-            append=append,
-            overwrite=overwrite,
-        )
+        from .gsd import fl, hoomd
+
+        precision = "double" if double else "single"
+        if append:
+            # Raises an error if the file does not exist.
+            file = fl.GSDFile(path, "r+", schema="hoomd")
+        else:
+            version = (2, 0) if double else (1, 4)
+            file = fl.GSDFile(path, "w" if overwrite else "x", application, "hoomd", version)
+        self._inner = hoomd.HOOMDTrajectory(file, precision)
 
     def append(self, frame: Any) -> None:
         """Appends a frame. Raises `ArgumentError` for keys of dictionaries outside the schema."""
         _check_keys("frame", frame)
-        about = _get(frame, "configuration") or frame
-        particles = _get(frame, "particles")
-        reals = {n: _get(particles, n) for n in _REALS}
-        signed = {n: _get(particles, n) for n in _SIGNED}
-        typeid = _get(particles, "typeid")
-        count = _get(particles, "N")
-        if count is None:
-            columns = [*reals.values(), *signed.values(), typeid]
-            count = next((len(c) for c in columns if c is not None), 0)
-        shapes = _get(particles, "type_shapes")
-        if shapes is not None:
-            shapes = [s if isinstance(s, str) else json.dumps(s) for s in shapes]
-        links: dict[str, Any] = {}
-        for name, width in LINKS.items():
-            part = _get(frame, name)
-            group = _get(part, "group")
-            if group is not None and len(group):
-                given = _get(part, "typeid")
-                typeids = (
-                    []
-                    if name == "constraints"
-                    else np.zeros(len(group))
-                    if given is None
-                    else given
-                )
-                types = list(_get(part, "types") or [])
-                links[name] = (types, _flat(typeids, "u4"), _flat(group, "u4"), width)
-        lengths = _get(_get(frame, "constraints"), "value")
-        if lengths is None:
-            lengths = _get(frame, "constraint_value")
-        box = _get(about, "box")
-        self._inner.write(
-            int(_get(about, "step") or 0),
-            int(_get(about, "dimensions") or 3),
-            [1.0, 1, 1, 0, 0, 0] if box is None else [float(x) for x in box],
-            int(count),
-            (_get(particles, "types"), shapes),
-            {n: _flat(v, "f8") for n, v in reals.items() if v is not None},
-            None if typeid is None else _flat(typeid, "u4"),
-            {n: _flat(v, "i4") for n, v in signed.items() if v is not None},
-            links,
-            None if lengths is None else _flat(lengths, "f8"),
-            {name: _chunk(values) for name, values in (_get(frame, "log") or {}).items()},
-            {name: _chunk(values) for name, values in (_get(frame, "state") or {}).items()},
-        )
+        self._inner._append(_frame(frame), True)
 
     def extend(self, frames: Iterable[Any]) -> None:
         """Appends several frames."""
@@ -454,14 +441,3 @@ class FrameWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _chunk(values: Any) -> tuple[str, int, int, np.ndarray]:
-    """A logged quantity as a chunk: NumPy type, rows, columns, bytes."""
-    dtype, shape, content = block(values)
-    if dtype[1] == "S":
-        dtype, shape = "|S1", [content.size]
-    if len(shape) > 2:
-        raise ArgumentError("a GSD chunk can have at most two dimensions")
-    rows, columns = (*shape, 1, 1)[:2]
-    return dtype, rows, columns, content

@@ -1,6 +1,6 @@
 """Datasets of formats with a schema: SDF files as in sdf-xarray, GSD trajectories as in gsd.hoomd."""
 
-import operator
+import functools
 import os
 import re
 
@@ -10,7 +10,6 @@ import xarray as xr
 from ._array import MOST_POINTS, evenly
 from ._create import LINKS
 from ._deck import load_deck
-from ._hoomd import Trajectory
 from ._sdf_tree import datasets
 from ._storable import STRING
 from ._tree import node
@@ -29,6 +28,8 @@ from ._xarray import (
     variable,
 )
 from .errors import SpileError
+from .gsd.fl import GSDFile
+from .gsd.hoomd import HOOMDTrajectory
 
 #: Types of SDF blocks with one value per point.
 POINTS = {"point_variable", "point_mesh", "point_derived"}
@@ -355,7 +356,7 @@ def gsd(builder, group, **options):
     logged quantities. Values missing in a frame are those of frame 0 or the defaults of the schema."""
     handle = group._handle
     try:
-        trajectory = Trajectory(handle.open.hoomd())
+        trajectory = HOOMDTrajectory(GSDFile._of(handle.open.gsd(), handle.name))
     except SpileError:
         trajectory = None
     if trajectory is None or group._number:
@@ -370,13 +371,9 @@ def gsd(builder, group, **options):
 
     def column(path, dims, lengths, default="f4"):
         """Adds the values at `path` of all frames, padded to `lengths`."""
-        attribute = path.removeprefix("configuration/").replace("/", ".")
-        if attribute == "constraints.value":
-            attribute = "constraint_value"
-        read = operator.attrgetter(attribute)
-        dtype = read(first).dtype if first is not None else default
+        dtype = trajectory._read_array(0, path).dtype if frames else default
         shape = (frames, *lengths)
-        values = Computed(shape, dtype, _Column(trajectory, read, shape, dtype))
+        values = Computed(shape, dtype, _Column(trajectory, path, shape, dtype))
         builder.sizes.update(zip(("frame", *dims), shape))
         name = path.removeprefix("particles/").removeprefix("configuration/")
         builder.add(plain_name(name), lazy(("frame", *dims), values))
@@ -455,16 +452,17 @@ def _log_shape(array, frames):
 
 
 class _Column:
-    """Values of the schema over all frames; `read` returns those of one."""
+    """Values of the schema over all frames."""
 
-    def __init__(self, trajectory, read, shape, dtype):
+    def __init__(self, trajectory, path, shape, dtype):
         self.trajectory = trajectory
-        self.read = read
+        self.path = path
         self.shape = shape
         self.dtype = dtype
 
     def __call__(self, key):
-        return filled(key, self.shape, self.dtype, lambda k: self.read(self.trajectory[k]))
+        read = functools.partial(self.trajectory._read_array, path=self.path)
+        return filled(key, self.shape, self.dtype, read)
 
 
 class _Log:
@@ -476,7 +474,7 @@ class _Log:
 
     def __getitem__(self, name):
         if self.columns is None:
-            self.columns = self.trajectory.log()
+            self.columns = self.trajectory._log("*", False, strings=False)
         return self.columns[name]
 
 

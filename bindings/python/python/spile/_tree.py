@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray
 
     from . import _spile
-    from ._hoomd import Trajectory
+    from .gsd.hoomd import HOOMDTrajectory
 
 __all__ = ["File", "Group"]
 
@@ -167,16 +167,19 @@ class File(Group):
         return self._handle.steps_and_times()[1]
 
     @property
-    def hoomd(self) -> Trajectory:
+    def hoomd(self) -> HOOMDTrajectory:
         """The trajectory of a GSD file in the HOOMD schema, with the names of ``gsd.hoomd``.
 
         >>> frame = spile.open(spile.sample("gsd")).hoomd[0]
         >>> frame.particles.position.shape, frame.bonds.N
-        ((20, 3), 3)
+        ((20, 3), np.uint32(3))
         """
-        from ._hoomd import Trajectory
+        from .gsd import fl, hoomd
 
-        return Trajectory(self._handle.open.hoomd())
+        file = fl.GSDFile._of(self._handle.open.gsd(), self._handle.name)
+        trajectory = hoomd.HOOMDTrajectory(file)
+        trajectory._copies = True
+        return trajectory
 
     def close(self) -> None:
         """Closes the file. Values that were read and views remain valid."""

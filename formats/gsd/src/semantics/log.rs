@@ -1,10 +1,11 @@
 //! Logged quantities of all frames.
 
-use spile_core::{Error, Result, Source, convert};
+use spile_core::{Result, Source, convert};
 
 use super::resolve::field_error;
 use super::{Trajectory, Values};
-use crate::read::{Chunk, STEP};
+use crate::index::Index;
+use crate::read::STEP;
 use crate::wire::Type;
 
 /// All logged quantities of a file.
@@ -14,6 +15,9 @@ pub struct Log {
     pub steps: Vec<u64>,
     /// The quantities, in the order of the name list.
     pub columns: Vec<LogColumn>,
+    /// Names of quantities, without `log/`, whose shape or type is not the same in all frames. They are
+    /// not in `columns`.
+    pub varying: Vec<String>,
 }
 
 /// A quantity over all frames.
@@ -62,8 +66,8 @@ impl LogColumn {
 }
 
 impl Trajectory {
-    /// Reads all logged quantities in one pass over the index. Fails with gsd-042 if the shape or type
-    /// of a quantity is not the same in all frames.
+    /// Reads all logged quantities in one pass over the index. Quantities whose shape or type changes are
+    /// listed in [`Log::varying`].
     pub fn read_log(&self) -> Result<Log> {
         let file = self.file();
         let index = &file.index;
@@ -87,6 +91,7 @@ impl Trajectory {
         let mut memory = frames.saturating_mul(16);
         let mut steps = vec![0; limits.allow(memory, "the steps")? / 16];
         let mut filled = vec![0_u64; names.len()];
+        let mut varies = vec![false; names.len()];
         let mut window = Window::new(file.source());
         index.scan(0..index.count, |k, entry| {
             if first_version && let Some(step) = steps.get_mut(entry.frame as usize) {
@@ -95,6 +100,9 @@ impl Trajectory {
             let Some(at) = column_of.get(entry.id as usize).copied().flatten() else {
                 return Ok(());
             };
+            if varies[at] {
+                return Ok(());
+            }
             let data = index.locate(k, &entry)?;
             let size = (entry.n, entry.m);
             if names[at] == STEP && (data.kind, size) != (Type::UInt64, (1, 1)) {
@@ -117,8 +125,30 @@ impl Trajectory {
                 missing: Vec::new(),
             });
             fill(column, &mut filled[at], entry.frame);
+            if data.kind == Type::Character
+                && column.kind == data.kind
+                && (size.1, column.shape.1) == (1, 1)
+            {
+                // Strings of different lengths: all have the length of the longest one.
+                if size.0 > column.shape.0 {
+                    let longest = longest(index, entry.id)?;
+                    let old = column.shape.0 as usize;
+                    memory = memory.saturating_add(frames.saturating_mul(longest));
+                    limits.allow(memory, "the log")?;
+                    let rows = column.bytes.chunks(old.max(1)).map(|row| padded(row, longest));
+                    column.bytes = rows.flatten().collect();
+                    column.shape.0 = longest;
+                }
+                let start = entry.frame * column.shape.0;
+                column.bytes.truncate(start as usize);
+                filled[at] = entry.frame + 1;
+                window.append(data.offset, data.len, &mut column.bytes)?;
+                column.bytes.resize((start + column.shape.0) as usize, 0);
+                return Ok(());
+            }
             if (data.kind, size) != (column.kind, column.shape) {
-                return Err(changed(column, &file.chunk(k, entry)?, index.offset(k)));
+                (varies[at], columns[at]) = (true, None);
+                return Ok(());
             }
             // A second chunk of the same frame replaces the first.
             column.bytes.truncate((entry.frame * data.len) as usize);
@@ -133,8 +163,27 @@ impl Trajectory {
         if let Some(column) = columns.pop().flatten() {
             steps = convert::decode(&column.bytes);
         }
-        Ok(Log { steps, columns: columns.into_iter().flatten().collect() })
+        let varying = names.iter().zip(&varies).filter(|(_, varies)| **varies);
+        let varying = varying
+            .map(|(name, _)| name.strip_prefix("log/").unwrap_or(name).to_string())
+            .collect();
+        Ok(Log { steps, columns: columns.into_iter().flatten().collect(), varying })
     }
+}
+
+/// Length of the longest chunk with name `id`.
+fn longest(index: &Index, id: u32) -> Result<u64> {
+    let mut longest = 0;
+    index.scan(0..index.count, |_, entry| {
+        longest = if entry.id == id { entry.n.max(longest) } else { longest };
+        Ok(())
+    })?;
+    Ok(longest)
+}
+
+/// The bytes of `row`, followed by zeros up to `width`.
+fn padded(row: &[u8], width: u64) -> impl Iterator<Item = u8> {
+    row.iter().copied().chain(std::iter::repeat(0)).take(width as usize)
 }
 
 /// Bytes of the file after the last read, because the chunks of a frame are usually contiguous.
@@ -192,21 +241,4 @@ fn fill(column: &mut LogColumn, filled: &mut u64, frame: u64) {
         }
         *filled += 1;
     }
-}
-
-fn changed(column: &LogColumn, chunk: &Chunk, offset: u64) -> Error {
-    let message = format!(
-        "expected {} x {} {} as in previous frames, found {} x {} {}",
-        column.shape.0,
-        column.shape.1,
-        column.kind.name(),
-        chunk.entry.n,
-        chunk.entry.m,
-        chunk.data.kind.name()
-    );
-    Error::unsupported("gsd-042", message)
-        .in_object(format!("chunk \"{}\"", chunk.name))
-        .in_frame(chunk.entry.frame)
-        .at(offset)
-        .hint("read the frames of this quantity one by one")
 }

@@ -99,8 +99,9 @@ impl TrajectoryWriter {
                 continue;
             }
             let default = is_default(&name, &values);
+            // Logged quantities are always written: gsd.hoomd cannot read frames without a logged string.
             let skip = match self.first.get(&name) {
-                Some(first) => *first == values,
+                Some(first) => *first == values && !name.starts_with("log/"),
                 None => default,
             };
             if self.writer.nframes() == 0 && !default {

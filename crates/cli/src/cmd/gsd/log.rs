@@ -27,6 +27,11 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Output) -> Result
     let log = Trajectory::new(file)
         .and_then(|trajectory| trajectory.read_log())
         .map_err(|e| e.with_path(&args.file).with_format("gsd"))?;
+    for name in &log.varying {
+        let message = format!("not printed: \"{name}\" (its shape or type changes between frames)");
+        context.warn(&args.file, &message);
+    }
+    let exit = if log.varying.is_empty() { Exit::Yes } else { Exit::Partial };
     if context.json {
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
@@ -36,7 +41,7 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Output) -> Result
             Ok(write!(out, "{{{}}}", columns.collect::<Vec<_>>().join(","))?)
         })?;
         document.end()?;
-        return Ok(Exit::Yes);
+        return Ok(exit);
     }
     let separator = if args.csv { "," } else { "\t" };
     let line = |cells: Vec<String>| {
@@ -54,7 +59,7 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Output) -> Result
         let values = log.columns.iter().flat_map(|column| cells(column, frame as u64));
         writeln!(out, "{}", line(std::iter::once(step.to_string()).chain(values).collect()))?;
     }
-    Ok(Exit::Yes)
+    Ok(exit)
 }
 
 /// Number of columns of a quantity; a string has one.

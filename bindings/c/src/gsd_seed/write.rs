@@ -10,10 +10,10 @@ use spile_gsd::{Commit, Mode, Writer};
 use super::{Handle, Open, TYPE_CODES, get, text, with};
 use crate::memory::bytes;
 
-/// Sets when frames are committed: by [`gsd_flush`] only (0), or after this number of frames. With `durable`,
+/// Sets when frames are committed: by [`gsd_seed_flush`] only (0), or after this number of frames. With `durable`,
 /// commits wait for the disk.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_set_commit(handle: Handle, frames: u64, durable: c_int) -> c_int {
+pub unsafe extern "C" fn gsd_seed_set_commit(handle: Handle, frames: u64, durable: c_int) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
@@ -26,14 +26,17 @@ pub unsafe extern "C" fn gsd_set_commit(handle: Handle, frames: u64, durable: c_
 
 /// Size of the write buffer in bytes; 0 on failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_get_maximum_write_buffer_size(handle: Handle) -> u64 {
+pub unsafe extern "C" fn gsd_seed_get_maximum_write_buffer_size(handle: Handle) -> u64 {
     // SAFETY: condition of this function.
     unsafe { get(handle, 0, |handle| Ok(handle.writer()?.buffer_size() as u64)) }
 }
 
 /// Sets the size of the write buffer in bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size: u64) -> c_int {
+pub unsafe extern "C" fn gsd_seed_set_maximum_write_buffer_size(
+    handle: Handle,
+    size: u64,
+) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
@@ -45,14 +48,17 @@ pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size:
 
 /// Maximum number of uncommitted index entries; 0 on failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_get_index_entries_to_buffer(handle: Handle) -> u64 {
+pub unsafe extern "C" fn gsd_seed_get_index_entries_to_buffer(handle: Handle) -> u64 {
     // SAFETY: condition of this function.
     unsafe { get(handle, 0, |handle| Ok(handle.writer()?.pending_limit() as u64)) }
 }
 
 /// Sets the maximum number of uncommitted index entries.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_set_index_entries_to_buffer(handle: Handle, entries: u64) -> c_int {
+pub unsafe extern "C" fn gsd_seed_set_index_entries_to_buffer(
+    handle: Handle,
+    entries: u64,
+) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
@@ -71,21 +77,21 @@ fn buffer_size(number: u64) -> Result<usize> {
 
 /// Ends a frame.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_end_frame(handle: Handle) -> c_int {
+pub unsafe extern "C" fn gsd_seed_end_frame(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
     unsafe { with(handle, |handle| handle.writer()?.end_frame()) }
 }
 
 /// Commits all ended frames and waits for the disk.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_flush(handle: Handle) -> c_int {
+pub unsafe extern "C" fn gsd_seed_flush(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
     unsafe { with(handle, |handle| handle.writer()?.flush()) }
 }
 
 /// Removes all frames.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_truncate(handle: Handle) -> c_int {
+pub unsafe extern "C" fn gsd_seed_truncate(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
@@ -98,7 +104,7 @@ pub unsafe extern "C" fn gsd_truncate(handle: Handle) -> c_int {
 
 /// Converts the file to the newest version of the format, atomically.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
+pub unsafe extern "C" fn gsd_seed_upgrade(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
@@ -118,7 +124,7 @@ pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
 
 /// Adds a chunk to the current frame.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_write_chunk(
+pub unsafe extern "C" fn gsd_seed_write_chunk(
     handle: Handle,
     name: *const c_char,
     kind: u8,

@@ -9,7 +9,7 @@ use spile_gsd::wire::Type;
 use super::{Handle, Open, TYPE_CODES, get, text, with};
 use crate::memory::bytes_mut;
 
-/// Number of results of [`gsd_find_chunk`] that stay valid.
+/// Number of results of [`gsd_seed_find_chunk`] that stay valid.
 const REMEMBERED: usize = 256;
 
 /// `gsd_index_entry_t`.
@@ -41,14 +41,14 @@ impl CallerEntry {
 
 /// Step of the last committed frame; 0 without frames.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_get_last_step(handle: Handle) -> u64 {
+pub unsafe extern "C" fn gsd_seed_get_last_step(handle: Handle) -> u64 {
     // SAFETY: condition of this function.
     unsafe { get(handle, 0, |handle| Ok(handle.reader()?.last_step()?.unwrap_or(0))) }
 }
 
 /// Number of ended frames; 0 on failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_get_nframes(handle: Handle) -> u64 {
+pub unsafe extern "C" fn gsd_seed_get_nframes(handle: Handle) -> u64 {
     // SAFETY: condition of this function.
     unsafe {
         get(handle, 0, |handle| match &mut handle.file {
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn gsd_get_nframes(handle: Handle) -> u64 {
 
 /// Reads frames that another process has added.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_refresh(handle: Handle) -> c_int {
+pub unsafe extern "C" fn gsd_seed_refresh(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| match &mut handle.file {
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn gsd_refresh(handle: Handle) -> c_int {
 
 /// Finds a chunk by frame and name. Returns null if it does not exist or on failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_find_chunk(
+pub unsafe extern "C" fn gsd_seed_find_chunk(
     handle: Handle,
     frame: u64,
     name: *const c_char,
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn gsd_find_chunk(
 
 /// Reads the data of a chunk.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_read_chunk(
+pub unsafe extern "C" fn gsd_seed_read_chunk(
     handle: Handle,
     data: *mut c_void,
     chunk: *const CallerEntry,
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn gsd_read_chunk(
 
 /// Returns the first chunk name with the prefix `match_`, or the one after `prev`; null at the end.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gsd_find_matching_chunk_name(
+pub unsafe extern "C" fn gsd_seed_find_matching_chunk_name(
     handle: Handle,
     match_: *const c_char,
     prev: *const c_char,

@@ -1,0 +1,552 @@
+"""Trajectories in the HOOMD schema, with the names of ``gsd.hoomd``.
+
+>>> import spile.gsd.hoomd as hoomd
+>>> frame = hoomd.Frame()
+>>> frame.configuration.box = [8, 8, 8, 0, 0, 0]
+>>> frame.particles.N = 2
+>>> with hoomd.open(here / "b.gsd", "w") as trajectory:
+...     for step in range(3):
+...         frame.configuration.step = step
+...         frame.particles.position = [[0, 0, 0], [step, 0, 0]]
+...         trajectory.append(frame)
+>>> with hoomd.open(here / "b.gsd", "r") as trajectory:
+...     [float(frame.particles.position[1, 0]) for frame in trajectory[1:]]
+[1.0, 2.0]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ArgumentError, SpileError
+from . import fl
+from ._frame import (
+    PARTS,
+    BondData,
+    ConfigurationData,
+    ConstraintData,
+    Field,
+    Frame,
+    ParticleData,
+    shaped,
+)
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = [
+    "BondData",
+    "ConfigurationData",
+    "ConstraintData",
+    "Frame",
+    "HOOMDTrajectory",
+    "ParticleData",
+    "open",
+    "read_log",
+]
+
+_BOX = Field("f4", 0, [1, 1, 1, 0, 0, 0])
+
+#: Arrays of each part with their chunk names.
+_ARRAYS = {
+    part: [
+        (name, f"{part}/{name}", field) for name, field in getattr(Frame(), part)._fields().items()
+    ]
+    for part in PARTS
+}
+
+#: Values of frames without the chunk.
+_DEFAULTS: dict[str, Any] = {
+    "configuration/step": np.array([0], "u8"),
+    "configuration/dimensions": np.array([3], "u1"),
+    **{f"{part}/N": np.array([0], "u4") for part in PARTS},
+}
+
+
+class HOOMDTrajectory:
+    """The frames of a GSD file in the HOOMD schema, see `open`. Frames have the values of frame 0, or
+    the defaults of the schema, where they have no own. Those arrays are read-only; the others can be
+    changed, and `append` writes the changed values."""
+
+    def __init__(self, file: fl.GSDFile, precision: str = "single") -> None:
+        if precision not in ("single", "double"):
+            raise ValueError(f"expected precision 'single' or 'double', found {precision!r}")
+        if file.schema != "hoomd":
+            message = f"{file.name}: expected schema 'hoomd', found {file.schema!r}"
+            raise fl.GSDArgumentError(message)
+        version = file.schema_version
+        if not (1, 0) <= version < (3, 0):
+            raise fl.GSDError(f"{file.name}: version {version} of the schema is not supported")
+        if version < (2, 0) and precision == "double" and file.mode != "r":
+            raise fl.GSDError(f"{file.name}: version {version} of the schema has single precision")
+        self._file = file
+        self._inner = file._inner
+        self._precision = precision
+        self._real = "f8" if precision == "double" else "f4"
+        #: Values of frame 0 and defaults are copied, so that they can be changed.
+        self._copies = False
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is known of frame 0."""
+        #: Chunks of frame 0, in the file or given to `append`.
+        self._first: dict[str, Any] | None = None
+        self._first_frame: Frame | None = None
+        #: Arrays of defaults by chunk name, with the number of rows.
+        self._default_arrays: dict[str, np.ndarray] = {}
+
+    @property
+    def file(self) -> fl.GSDFile:
+        """The file."""
+        return self._file
+
+    @property
+    def precision(self) -> str:
+        """Precision of floating-point numbers that are written: ``single`` or ``double``."""
+        return self._precision
+
+    def __len__(self) -> int:
+        return self._inner.frames
+
+    # Reading.
+
+    def _chunks_of_first(self) -> dict[str, Any]:
+        """The chunks of frame 0, read-only."""
+        if self._first is None:
+            if len(self) == 0:
+                return {}
+            chunks = self._inner.read_frame(0)
+            for chunk in chunks.values():
+                if isinstance(chunk, np.ndarray):
+                    chunk.flags.writeable = False
+            self._first = chunks
+        return self._first
+
+    @property
+    def _initial_frame(self) -> Frame | None:
+        """Frame 0, shared by all frames without own values."""
+        if self._first_frame is None and len(self) > 0:
+            self._first_frame = self._build(self._chunks_of_first())
+        return self._first_frame
+
+    def _defaults(self, chunk: str, field: Field, rows: int, real: str = "f4") -> np.ndarray:
+        """A read-only array of defaults."""
+        known = self._default_arrays.get(chunk)
+        dtype = real if field.dtype == "f4" else field.dtype
+        if known is None or len(known) != rows or known.dtype != dtype:
+            shape = (rows, field.columns) if field.columns else (rows,)
+            known = np.zeros(shape, dtype)
+            if field.default != 0:
+                known[...] = field.default
+            known.flags.writeable = False
+            self._default_arrays[chunk] = known
+        return known
+
+    def _build(self, own: dict[str, Any], first: dict[str, Any] | None = None) -> Frame:
+        """The frame with the chunks `own`, completed by those of frame 0."""
+        first = {} if first is None else first
+        frame = Frame()
+
+        def scalar(chunk: str) -> Any:
+            return own.get(chunk, first.get(chunk, _DEFAULTS[chunk]))[0]
+
+        about = frame.configuration
+        about.step = scalar("configuration/step")
+        about.dimensions = scalar("configuration/dimensions")
+        box = own.get("configuration/box")
+        if box is None:
+            box = np.array(first.get("configuration/box", _BOX.default), "f4")
+        about.box = box
+        for part in PARTS:
+            data = getattr(frame, part)
+            count = f"{part}/N"
+            data.N = scalar(count)
+            same = first.get(count, _DEFAULTS[count])[0] == data.N
+            if part != "constraints":
+                types = own.get(f"{part}/types", first.get(f"{part}/types"))
+                data.types = _default_types(part) if types is None else _strings(types)
+            if part == "particles":
+                shapes = own.get("particles/type_shapes", first.get("particles/type_shapes"))
+                data.type_shapes = (
+                    [{}] if shapes is None else [json.loads(text) for text in _strings(shapes)]
+                )
+            for name, chunk, field in _ARRAYS[part]:
+                array = own.get(chunk)
+                if array is None and same:
+                    array = first.get(chunk)
+                if array is None:
+                    array = self._defaults(chunk, field, int(data.N))
+                if self._copies and not array.flags.writeable:
+                    array = array.copy()
+                setattr(data, name, array)
+        for chunk, value in first.items():
+            if chunk.startswith("log/"):
+                frame.log[chunk[4:]] = value
+        for chunk, value in own.items():
+            if chunk.startswith("log/"):
+                frame.log[chunk[4:]] = value
+            elif chunk.startswith("state/"):
+                frame.state[chunk[6:]] = value
+            elif chunk not in _SCHEMA:
+                frame.chunks[chunk] = value
+        return frame
+
+    def _read_frame(self, index: int) -> Frame:
+        try:
+            own = self._inner.read_frame(index)
+            return self._build(own, self._chunks_of_first() if index else None)
+        except SpileError as error:
+            raise fl._as_gsd(error) from None
+
+    def _read_array(self, index: int, path: str) -> np.ndarray:
+        """The array of one chunk of the schema in a frame."""
+        own = self._inner.read_chunk(index, path)
+        if own is not None:
+            return own
+        first = self._chunks_of_first()
+        if path == "configuration/box":
+            return first.get(path, np.array(_BOX.default, "f4"))
+        part, name = path.split("/")
+        count = self._inner.read_chunk(index, f"{part}/N")
+        known = first.get(f"{part}/N", _DEFAULTS[f"{part}/N"])
+        if count is None or count[0] == known[0]:
+            if path in first:
+                return first[path]
+            count = known
+        field = next(field for field_name, _, field in _ARRAYS[part] if field_name == name)
+        return self._defaults(path, field, int(count[0]))
+
+    def __getitem__(self, key: Any) -> Any:
+        length = len(self)
+        if isinstance(key, slice):
+            return _View(self, range(*key.indices(length)))
+        if not isinstance(key, (int, np.integer)):
+            raise TypeError(f"expected an integer or a slice, found {key!r}")
+        index = int(key) + length if key < 0 else int(key)
+        if not 0 <= index < length:
+            raise IndexError(f"frame {key} is out of bounds for {length} frames")
+        return self._read_frame(index)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return _Iterator(self, range(len(self)))
+
+    def refresh(self) -> None:
+        """Shows frames that another process has committed since the file was opened."""
+        self._file.refresh()
+
+    # Writing.
+
+    def append(self, frame: Any) -> None:
+        """Appends a frame. Values that are `None` are not written: readers take them from frame 0 or
+        from the defaults, and so are those equal to them. Logged quantities, states and chunks outside
+        the schema are always written. On failure nothing is appended."""
+        self._append(frame, False)
+
+    def _append(self, frame: Any, defaults: bool) -> None:
+        """With `defaults`, values that are `None` are the defaults of the schema."""
+        inner = self._inner
+        is_first = self._first is None and len(self) == 0
+        first = self._chunks_of_first()
+        written: dict[str, Any] = {}
+
+        def write(chunk: str, data: np.ndarray, unless: np.ndarray | None) -> None:
+            if inner.write_chunk(chunk, data, unless):
+                written[chunk] = data
+
+        def write_free(chunk: str, value: Any) -> None:
+            if isinstance(value, str):
+                inner.write_text(chunk, value)
+            else:
+                value = fl._contiguous(value)
+                inner.write_chunk(chunk, value)
+            written[chunk] = value
+
+        try:
+            self._write_configuration(frame.configuration, first, write, defaults)
+            for part in PARTS:
+                self._write_part(part, getattr(frame, part), first, write, defaults)
+            for prefix, values in (
+                ("log/", frame.log),
+                ("state/", getattr(frame, "state", None) or {}),
+                ("", getattr(frame, "chunks", None) or {}),
+            ):
+                for name, value in values.items():
+                    write_free(prefix + name, value)
+            if not written:
+                # A last frame without chunks would not be part of the file.
+                step = "configuration/step"
+                write(step, first.get(step, _DEFAULTS[step]), None)
+            inner.end_frame()
+        except BaseException as error:
+            if inner.is_open and self._file.mode != "r":
+                inner.discard_frame()
+            raise fl._as_gsd(error) if isinstance(error, SpileError) else error from None
+        if is_first:
+            # The arrays belong to the caller, who may change them.
+            self._first = {
+                name: value.copy() if isinstance(value, np.ndarray) else value
+                for name, value in written.items()
+            }
+            inner.commit(False)
+
+    def _write_configuration(self, about: Any, first: Any, write: Any, defaults: bool) -> None:
+        for name, dtype in (("step", "u8"), ("dimensions", "u1")):
+            value = getattr(about, name)
+            chunk = f"configuration/{name}"
+            if value is None and defaults:
+                value = _DEFAULTS[chunk][0]
+            if value is not None:
+                write(chunk, np.array([value], dtype), first.get(chunk, _DEFAULTS[chunk]))
+        box = _BOX.default if about.box is None and defaults else about.box
+        if box is not None:
+            box = shaped(box, self._real, 6, 0)
+            default = np.array(_BOX.default, self._real)
+            write("configuration/box", box, first.get("configuration/box", default))
+
+    def _write_part(self, part: str, data: Any, first: Any, write: Any, defaults: bool) -> None:
+        count = f"{part}/N"
+        known = first.get(count, _DEFAULTS[count])
+        rows = known[0] if data.N is None else int(data.N)
+        if data.N is not None:
+            write(count, np.array([rows], "u4"), known)
+        same = rows == known[0]
+        if part != "constraints":
+            types = data.types
+            if types is not None and len(set(types)) != len(types):
+                raise ValueError(f"{part}: type names must be unique, found {list(types)}")
+            if types is None and defaults:
+                types = _default_types(part)
+            self._write_strings(f"{part}/types", types, _default_types(part), first, write)
+        if part == "particles":
+            shapes = data.type_shapes
+            if shapes is None and defaults:
+                shapes = [{}]
+            if shapes is not None:
+                shapes = [s if isinstance(s, str) else json.dumps(s) for s in shapes]
+            self._write_strings("particles/type_shapes", shapes, ["{}"], first, write)
+        for name, chunk, field in _ARRAYS[part]:
+            value = getattr(data, name)
+            expected = first.get(chunk) if same else None
+            if value is None:
+                if not defaults or expected is None:
+                    continue
+                value = self._defaults(chunk, field, rows, self._real)
+            real = field.dtype == "f4"
+            try:
+                array = shaped(value, self._real if real else field.dtype, rows, field.columns)
+            except ValueError:
+                found = np.shape(value)
+                message = f"{chunk}: expected {rows} rows, found shape {found}"
+                raise ArgumentError(message) from None
+            if expected is None:
+                expected = self._defaults(chunk, field, rows, self._real)
+            write(chunk, array, expected)
+
+    def _write_strings(
+        self, chunk: str, strings: Any, default: Any, first: Any, write: Any
+    ) -> None:
+        if strings is None or (chunk not in first and list(strings) == default):
+            return
+        encoded = [text.encode() for text in strings]
+        if any(b"\0" in text for text in encoded):
+            raise ValueError(f"{chunk}: a name contains NUL")
+        # At least two columns: a chunk with one column has no rows of text for readers.
+        width = max(map(len, encoded), default=1) + 1
+        table = np.array(encoded, f"S{max(width, 2)}").view("i1").reshape(len(encoded), -1)
+        write(chunk, table if encoded else np.empty((0, 2), "i1"), first.get(chunk))
+
+    def extend(self, iterable: Iterable[Any]) -> None:
+        """Appends several frames."""
+        for frame in iterable:
+            self.append(frame)
+
+    def truncate(self) -> None:
+        """Removes all frames."""
+        self._file.truncate()
+        self._forget()
+
+    def flush(self) -> None:
+        """Commits all frames and waits for the disk."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Commits all frames and closes the file."""
+        self._file.close()
+        self._forget()
+
+    # Logs.
+
+    def log(self) -> dict[str, np.ndarray]:
+        """Steps and logged quantities of all frames by name, see `read_log`."""
+        return self._log("*", False)
+
+    def _log(self, pattern: str, scalar_only: bool, strings: bool = True) -> dict[str, np.ndarray]:
+        """With `strings`, text is an array of strings, otherwise a table of characters."""
+        found, varying = self._inner.log()
+        for name in varying:
+            if fnmatchcase(f"log/{name}", pattern):
+                text = f"left out: log/{name}, whose shape or type changes between frames"
+                warnings.warn(text, RuntimeWarning, stacklevel=3)
+        columns = {"configuration/step": found.pop("configuration/step")}
+        for name, (values, missing) in found.items():
+            if not fnmatchcase(name, pattern):
+                continue
+            if strings and values.dtype.kind == "S" and values.ndim == 2:
+                values = _texts(values)
+            elif missing and values.dtype.kind == "f":
+                values[missing] = np.nan
+            if not scalar_only or values.ndim == 1:
+                columns[name] = values
+        return columns
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Logged scalar quantities as a data frame, one row per frame; the index is the step."""
+        import pandas as pd
+
+        columns = self._columns()
+        index = pd.Index(columns.pop("step"), name="step")
+        return pd.DataFrame(columns, index=index)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Steps and logged scalar quantities as an Arrow table, one row per frame."""
+        from .._tables import arrow
+
+        return arrow(self._columns())
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        """Steps and logged scalar quantities."""
+        single = {name.removeprefix("log/"): v for name, v in self._log("*", True).items()}
+        return {"step": single.pop("configuration/step"), **single}
+
+    def __enter__(self) -> HOOMDTrajectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._file.__reduce__()
+        return HOOMDTrajectory, (self._file, self._precision)
+
+    def __repr__(self) -> str:
+        return f"<HOOMDTrajectory: {len(self)} frames>"
+
+
+#: Chunks of the schema.
+_SCHEMA = {
+    *_DEFAULTS,
+    "configuration/box",
+    "particles/type_shapes",
+    *(f"{part}/types" for part in PARTS),
+    *(chunk for arrays in _ARRAYS.values() for _, chunk, _ in arrays),
+}
+
+
+def _default_types(part: str) -> list[str]:
+    return ["A"] if part == "particles" else []
+
+
+def _strings(table: np.ndarray) -> list[str]:
+    """The rows of a table of characters, each up to its first NUL."""
+    return [bytes(row).split(b"\0", 1)[0].decode() for row in table.reshape(len(table), -1)]
+
+
+def _texts(values: np.ndarray) -> np.ndarray:
+    """One string per row of characters."""
+    texts = np.ascontiguousarray(values).view(f"S{values.shape[1]}").reshape(-1)
+    strings = [text.decode(errors="replace") for text in texts.tolist()]
+    if hasattr(np, "dtypes") and hasattr(np.dtypes, "StringDType"):
+        return np.array(strings, np.dtypes.StringDType())
+    return np.array(strings, object)
+
+
+class _Iterator:
+    """Iterates over frames; `iter` starts again."""
+
+    def __init__(self, trajectory: HOOMDTrajectory, indices: range) -> None:
+        self._trajectory = trajectory
+        self._indices = indices
+        self._remaining = iter(indices)
+
+    def __next__(self) -> Frame:
+        return self._trajectory[next(self._remaining)]
+
+    def __iter__(self) -> _Iterator:
+        return _Iterator(self._trajectory, self._indices)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+
+class _View:
+    """A selection of the frames of a trajectory."""
+
+    def __init__(self, trajectory: HOOMDTrajectory, indices: range) -> None:
+        self._trajectory = trajectory
+        self._indices = indices
+
+    def __iter__(self) -> _Iterator:
+        return _Iterator(self._trajectory, self._indices)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _View(self._trajectory, self._indices[key])
+        return self._trajectory[self._indices[key]]
+
+
+def open(
+    name: str | os.PathLike[str],
+    mode: str = "r",
+    precision: str = "single",
+    *,
+    commit_frames: int | None = None,
+    commit_seconds: float | None = None,
+) -> HOOMDTrajectory:
+    """Opens a trajectory. `mode` is ``r`` (read), ``r+`` (read and append), ``w`` (create or replace),
+    ``x`` (create, fails if the file exists) or ``a`` (append, creates the file if necessary).
+    `precision` is that of floating-point numbers that are written, ``single`` or ``double``.
+
+    Frames are written by `HOOMDTrajectory.flush` and `HOOMDTrajectory.close`, and automatically after
+    `commit_frames` frames, or at the end of the first frame after `commit_seconds` seconds. New files
+    have version 1.4 of the schema, which all readers support, or 2.0 with double precision.
+    """
+    from .. import __version__
+
+    file = fl.open(
+        name,
+        mode,
+        f"spile {__version__}",
+        "hoomd",
+        (2, 0) if precision == "double" else (1, 4),
+        commit_frames=commit_frames,
+        commit_seconds=commit_seconds,
+    )
+    return HOOMDTrajectory(file, precision)
+
+
+def read_log(
+    name: str | os.PathLike[str], scalar_only: bool = False, glob_pattern: str = "*"
+) -> dict[str, np.ndarray]:
+    """Steps and logged quantities of all frames by chunk name (``log/...``). The first dimension is the
+    frame; single values have no other. `glob_pattern` selects names, `scalar_only` quantities with one
+    value per frame.
+
+    Frames without a value have that of frame 0. If frame 0 has none, the value is NaN, or 0 for
+    integers. Quantities whose shape changes are left out with a `RuntimeWarning`.
+    """
+    with open(name) as trajectory:
+        columns = trajectory._log(glob_pattern, scalar_only)
+        if len(columns) == 1:
+            warnings.warn(f"no logged data in {name}", RuntimeWarning, stacklevel=2)
+        return columns
