@@ -145,6 +145,9 @@ impl<'a> Job<'a> {
         if self.table.frames().is_some() {
             losses.add_partial_moments(content);
         }
+        if self.table.empty_frames().next().is_some() {
+            losses.push("", LossKind::Frames, "frames without rows");
+        }
         losses.into_vec()
     }
 
@@ -225,6 +228,9 @@ impl<'a> Job<'a> {
         }
         if self.table.frames().is_some() && !is_per_frame(tree, array) {
             lose(LossKind::Frames, "a table with frames has the array in each frame");
+        }
+        if self.table.empty_frames().next().is_some() {
+            lose(LossKind::Frames, "frames without rows are not in the table");
         }
         for (name, _) in &node.attrs {
             let units = read.units.as_deref().filter(|_| name == "units");
