@@ -154,10 +154,11 @@ fn largest<'a>(
     let has_frames = chosen.columns.iter().any(|column| is_per_frame(tree, column.array));
     let mut other_axes = String::from("its axes differ from those of the table");
     if let Some((first, others)) = chosen.columns.split_first() {
-        other_axes += &format!(" of {}", first.node.path);
-        if !others.is_empty() {
-            other_axes += &format!(" and {} more", others.len());
-        }
+        let more = match others.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        other_axes = format!("{other_axes} of {}{more}", first.node.path);
     }
     // Arrays that do not say which axis they have join, and so do those without frames: they are repeated.
     for column in groups.into_iter().flat_map(|group| group.columns) {
