@@ -145,6 +145,9 @@ impl<'a> Job<'a> {
         if self.table.frames().is_some() {
             losses.add_partial_moments(content);
         }
+        if self.table.empty_frames().next().is_some() {
+            losses.push("", LossKind::Frames, "frames without rows");
+        }
         losses.into_vec()
     }
 
@@ -225,6 +228,27 @@ impl<'a> Job<'a> {
         }
         if self.table.frames().is_some() && !is_per_frame(tree, array) {
             lose(LossKind::Frames, "a table with frames has the array in each frame");
+        }
+        let empty: Vec<u64> = self.table.empty_frames().collect();
+        if let (Some(first), Some(frames)) = (empty.first(), self.table.frames()) {
+            let is_stored = |frame: u64| {
+                let table = tree.resolve(array).ok().and_then(|array| array.layout.frames());
+                table.is_some_and(|table| {
+                    !matches!(table.cell(frame), Ok(None))
+                        && !matches!(table.is_inherited(frame), Ok(true))
+                })
+            };
+            // Frames are read only if their numbers have no gaps.
+            let has_gap = frames - first != empty.len() as u64;
+            if has_gap {
+                lose(LossKind::Frames, "frames without rows are not in the table");
+            }
+            let has_rows = |frame: &u64| empty.binary_search(frame).is_err();
+            let mut with_rows = (0..frames).filter(has_rows);
+            let changes = column.dtype == DType::I64 || column.dtype.kind() == Kind::Bool;
+            if has_gap && changes && with_rows.any(|frame| !is_stored(frame)) {
+                lose(LossKind::Type, "missing values change the type of the column");
+            }
         }
         for (name, _) in &node.attrs {
             let units = read.units.as_deref().filter(|_| name == "units");

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{Layout, Result, Shape};
+use crate::{Dataset, Layout, Result, Shape};
 
 /// An array in one frame.
 #[derive(Clone, Debug)]
@@ -37,6 +37,52 @@ pub trait FrameTable: Send + Sync {
     /// defines for a frame without the array, for example the values of the first frame.
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         self.cell(frame)
+    }
+
+    /// Whether [`FrameTable::cell`] returns values for `frame` that are not stored in it: those of
+    /// [`Dataset::effective`](crate::Dataset::effective).
+    fn is_inherited(&self, _frame: u64) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Frames of another table with the values that apply in them, stored or not.
+struct EffectiveFrames(Arc<dyn FrameTable>);
+
+impl FrameTable for EffectiveFrames {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        self.0.effective_cell(frame)
+    }
+
+    fn is_inherited(&self, frame: u64) -> Result<bool> {
+        Ok(self.0.cell(frame)?.is_none() && self.0.effective_cell(frame)?.is_some())
+    }
+}
+
+/// Frames of another table of which some are not stored.
+pub(crate) struct PartlyInherited {
+    pub(crate) table: Arc<dyn FrameTable>,
+    /// First frame, and the one after the last, of each range of inherited frames, in order.
+    pub(crate) inherited: Vec<(u64, u64)>,
+}
+
+impl FrameTable for PartlyInherited {
+    fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let after = self.inherited.partition_point(|(first, _)| *first <= frame);
+        let before = after.checked_sub(1).map(|k| self.inherited[k]);
+        if before.is_some_and(|(_, end)| frame < end) { Ok(None) } else { self.table.cell(frame) }
+    }
+
+    fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        self.table.cell(frame)
     }
 }
 
@@ -86,6 +132,24 @@ where
 
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         self.table.effective_cell(frame)?.map_or(Ok(None), &self.change)
+    }
+
+    fn is_inherited(&self, frame: u64) -> Result<bool> {
+        self.table.is_inherited(frame)
+    }
+}
+
+impl Dataset {
+    /// This dataset with the values that apply in every frame: an array that a frame does not contain has those
+    /// that the [format defines](FrameTable::effective_cell), for example those of the first frame.
+    pub fn effective(&self) -> Self {
+        let mut tree = self.tree().clone();
+        for (id, _, desc) in self.arrays() {
+            if let (Layout::PerFrame(table), Some(array)) = (&desc.layout, tree.array_mut(id)) {
+                array.layout = Layout::PerFrame(Arc::new(EffectiveFrames(table.clone())));
+            }
+        }
+        self.with_tree(tree)
     }
 }
 

@@ -274,6 +274,10 @@ struct ArrayMeta {
     /// The file has the same bytes under another type or shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cast: Option<Cast>,
+    /// Ranges of frames, end excluded, whose values are in the file although the frames do not contain the array:
+    /// they follow from a rule of the original format.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    inherited: Vec<(u64, u64)>,
 }
 
 /// The shape of an array, or of one frame of it, and the order of its elements.
@@ -358,6 +362,7 @@ impl Metadata {
                 _ => Storage::Direct,
             },
             cast: None,
+            inherited: Vec::new(),
         };
         let nodes = tree.iter().map(|(_, node)| NodeMeta {
             path: node.path.clone(),
@@ -376,6 +381,14 @@ impl Metadata {
     pub fn set_storage(&mut self, k: usize, storage: Storage) {
         if let Some(array) = self.nodes.get_mut(k).and_then(|node| node.array.as_mut()) {
             array.storage = storage;
+        }
+    }
+
+    /// Sets the ranges of frames, end excluded, in which the values of the array that is node number `k` after the
+    /// root are not stored in the original. The ranges are in order.
+    pub fn set_inherited(&mut self, k: usize, ranges: Vec<(u64, u64)>) {
+        if let Some(array) = self.nodes.get_mut(k).and_then(|node| node.array.as_mut()) {
+            array.inherited = ranges;
         }
     }
 

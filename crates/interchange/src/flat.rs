@@ -215,6 +215,7 @@ impl Builder<'_> {
             )?)
         };
         self.metadata.set_storage(k, storage);
+        self.metadata.set_inherited(k, inherited_ranges(table)?);
         Ok(Some(new))
     }
 
@@ -325,6 +326,21 @@ pub(crate) fn is_stackable(
         _ => Ok(Ok(Default::default())),
     });
     rows.map_err(|e| e.message().to_string())?.map(drop)
+}
+
+/// Ranges of frames, end excluded, whose values are inherited.
+fn inherited_ranges(table: &dyn FrameTable) -> Result<Vec<(u64, u64)>> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for frame in 0..table.len() {
+        if !table.is_inherited(frame)? {
+            continue;
+        }
+        match ranges.last_mut() {
+            Some((_, end)) if *end == frame => *end += 1,
+            _ => ranges.push((frame, frame + 1)),
+        }
+    }
+    Ok(ranges)
 }
 
 /// Number of rows of every frame, -1 for frames without the array, and the shape of the first frame with

@@ -260,6 +260,12 @@ impl<'a> Table<'a> {
         self.has_frames.then_some(self.rows.len() as u64)
     }
 
+    /// Frames without rows, in order.
+    pub fn empty_frames(&self) -> impl Iterator<Item = u64> {
+        let frames = self.rows.iter().zip(0..).filter(|(rows, _)| self.has_frames && **rows == 0);
+        frames.map(|(_, frame)| frame)
+    }
+
     /// Why an array is not a column of the table; `None` if it is one.
     pub fn left_out(&self, id: NodeId) -> Option<&str> {
         self.left_out.get(&id).map(String::as_str)
@@ -276,7 +282,7 @@ impl<'a> Table<'a> {
     }
 
     /// Hands out all rows, in order, in pieces of about `most` rows, without reading values. A frame without any array
-    /// is a row without values.
+    /// is a row without values; a frame whose arrays have no rows has none.
     pub fn pieces(&self, most: u64, each: &mut dyn FnMut(Piece) -> Result<()>) -> Result<()> {
         let most = (most / self.elements().max(1)).max(1);
         for (frame, rows) in self.rows.iter().enumerate() {

@@ -267,9 +267,22 @@ impl FrameTable for SomeCells {
         self.frames.len() as u64
     }
 
+    /// The first selected frame has the values that apply in it, and so have later ones unless they are the same as in
+    /// the first: a format in which frames inherit from the first one then gives all frames the values of the source.
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
-        frame.map_or(Ok(None), |frame| self.of.cell(frame))
+        let Some(source) = self.source(frame) else { return Ok(None) };
+        let own = self.of.cell(source)?;
+        let first = self.source(0);
+        if own.is_some() || first.is_none_or(|first| first == 0) {
+            return Ok(own);
+        }
+        let effective = self.of.effective_cell(source)?;
+        if frame == 0 {
+            return Ok(effective);
+        }
+        let first = first.map_or(Ok(None), |first| self.of.effective_cell(first))?;
+        let inherits = effective.as_ref().zip(first.as_ref()).is_some_and(|(a, b)| is_same(a, b));
+        Ok(effective.filter(|_| !inherits))
     }
 
     fn next(&self, frame: u64) -> Result<Option<u64>> {
@@ -283,7 +296,25 @@ impl FrameTable for SomeCells {
     }
 
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
-        frame.map_or(Ok(None), |frame| self.of.effective_cell(frame))
+        self.source(frame).map_or(Ok(None), |frame| self.of.effective_cell(frame))
     }
+}
+
+impl SomeCells {
+    /// The number of a frame in the source.
+    fn source(&self, frame: u64) -> Option<u64> {
+        self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len())
+    }
+}
+
+/// Whether two cells are the same elements of the file, or of the same constant.
+fn is_same(a: &FrameCell, b: &FrameCell) -> bool {
+    a.shape == b.shape
+        && match (&a.layout, &b.layout) {
+            (Layout::Plain { extents: a, order }, Layout::Plain { extents: b, order: other }) => {
+                a.parts() == b.parts() && order == other
+            }
+            (Layout::Fill(a), Layout::Fill(b)) => a == b,
+            _ => false,
+        }
 }

@@ -106,32 +106,28 @@ fn read_members(file: &File, frame: u64, group: &str) -> Result<u64> {
 pub(crate) enum Fallback {
     /// The chunk of frame 0.
     First,
-    /// This number of rows of the default, a number that all columns have.
-    Default(u64, f64),
+    /// This number of elements of the default along the first dimension; the values repeat.
+    Default(u64, &'static [f64]),
     None,
 }
 
 /// The values of the chunk `name` in a frame without it; `in_first` if frame 0 contains the chunk.
 pub(crate) fn fallback(file: &File, frame: u64, name: &str, in_first: bool) -> Result<Fallback> {
-    let group = match (name.strip_prefix("log/"), field(name)) {
-        (Some(_), _) => None,
-        (None, Some(field)) => field.per,
-        (None, None) => return Ok(Fallback::None),
-    };
-    let Some(group) = group else {
-        return Ok(if in_first { Fallback::First } else { Fallback::None });
-    };
-    let members = read_members(file, frame, group)?;
-    if in_first && members == read_members(file, 0, group)? {
-        return Ok(Fallback::First);
-    }
-    let default = field(name).map_or(&[][..], |field| field.default);
-    Ok(match default {
-        [first, rest @ ..] if rest.iter().all(|value| value == first) => {
-            Fallback::Default(members, *first)
+    let rows = match field(name) {
+        None if !name.starts_with("log/") => return Ok(Fallback::None),
+        Some(Field { per: Some(group), .. }) => {
+            let members = read_members(file, frame, group)?;
+            if in_first && members == read_members(file, 0, group)? {
+                return Ok(Fallback::First);
+            }
+            members
         }
-        _ => Fallback::None,
-    })
+        _ if in_first => return Ok(Fallback::First),
+        Some(field) => field.rows,
+        None => return Ok(Fallback::None),
+    };
+    let default = field(name).map_or(&[][..], |field| field.default);
+    Ok(if default.is_empty() { Fallback::None } else { Fallback::Default(rows, default) })
 }
 
 /// Summary of a HOOMD file: particles and types of frame 0, last step. Values that cannot be read are

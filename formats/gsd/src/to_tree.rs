@@ -216,26 +216,38 @@ impl FrameTable for ChunkTable {
         if own.is_some() || self.file.header().schema != HOOMD || !index.names.contains(self.id) {
             return Ok(own);
         }
-        let first = self.cell(0)?;
+        // A chunk of another type is one of the other arrays with this name.
+        if index.find(frame, self.id, |_| true)?.is_some() {
+            return Ok(None);
+        }
+        let (first, in_first) = (self.cell(0)?, index.find(0, self.id, |_| true)?.is_some());
         let name = index.names.display(self.id);
-        Ok(match fallback(&self.file, frame, &name, first.is_some())? {
+        Ok(match fallback(&self.file, frame, &name, in_first)? {
             Fallback::First => first,
-            Fallback::Default(rows, value) => {
-                let mut element = Vec::new();
-                convert::from_f64(self.kind.dtype(), None, &[value], &mut element);
-                let lengths: Vec<u64> = match (self.columns, first) {
-                    (false, _) => vec![rows],
-                    (true, Some(first)) => {
-                        std::iter::once(rows).chain(first.shape.lengths()[1..].to_vec()).collect()
-                    }
-                    (true, None) => vec![rows, field(&name).map_or(1, |field| field.columns)],
-                };
-                let layout = Layout::Fill(element.into());
-                Some(FrameCell { shape: Shape::new(lengths), layout })
+            Fallback::Default(rows, values) if self.kinds.first() == Some(&self.kind) => {
+                let columns = field(&name).map_or(1, |field| field.columns);
+                let lengths = if self.columns { vec![rows, columns] } else { vec![rows] };
+                let shape = Shape::new(lengths);
+                let layout = default_layout(self.kind, &shape, values, index.limits())?;
+                Some(FrameCell { shape, layout })
             }
-            Fallback::None => None,
+            Fallback::Default(..) | Fallback::None => None,
         })
     }
+}
+
+/// An array of `shape` with these values, repeated.
+fn default_layout(kind: Type, shape: &Shape, values: &[f64], limits: &Limits) -> Result<Layout> {
+    let mut bytes = Vec::new();
+    convert::from_f64(kind.dtype(), None, values, &mut bytes);
+    let all = limits.allow(shape.bytes(kind.size() as usize)?, "the default of a chunk")?;
+    if let [first, rest @ ..] = values
+        && rest.iter().all(|value| value == first)
+    {
+        return Ok(Layout::Fill(bytes[..kind.size() as usize].into()));
+    }
+    let times = all.checked_div(bytes.len()).unwrap_or(0);
+    Ok(Layout::Inline(bytes.repeat(times).into(), Order::C))
 }
 
 /// Time steps of the frames; for files of 0.0.1, which store them in the index, also an array.

@@ -305,8 +305,16 @@ pub enum Writer<'a> {
 
 impl Writer<'_> {
     /// The dataset that is written: `content` with physical values where the format has no convention for
-    /// scaling, or with stored values if these are requested.
+    /// scaling, or with stored values if these are requested. Exchange formats, which have no
+    /// [capabilities](FormatWriter::capabilities), get the [effective](Dataset::effective) values of every frame.
     pub fn prepare(self, content: &Dataset, options: &WriteOptions) -> Dataset {
+        let is_exchange = match self {
+            Self::File(writer) => writer.capabilities().is_none(),
+            Self::Folder(_) => true,
+        };
+        let effective =
+            (is_exchange && content.tree().frames().is_some()).then(|| content.effective());
+        let content = effective.as_ref().unwrap_or(content);
         let keeps = match self {
             Self::File(writer) => writer.keeps_scaling(),
             Self::Folder(writer) => writer.keeps_scaling(),

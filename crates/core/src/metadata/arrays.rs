@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::stacked::{self, Entire, Rows, Stacked, cell_shape};
 use super::{ArrayMeta, Cast, Frames, Meaning, Metadata, NodeMeta, Storage, coords_from_meta};
-use crate::frames::Moments;
+use crate::frames::{Moments, PartlyInherited};
 use crate::{
     ArrayDesc, Axes, ByteOrder, Codec, Coord, DType, Dataset, Error, FrameCell, Kind, Layout,
     Linear, Node, NodeId, Order, ROOT, Result, Selection, Shape, Tree,
@@ -152,6 +152,14 @@ impl<'a> MetadataApplier<'a> {
             return Ok(None);
         };
         self.used.insert(at);
+        let layout = match layout {
+            Layout::PerFrame(table) if !array.inherited.is_empty() => {
+                let mut inherited = array.inherited.clone();
+                inherited.sort_unstable();
+                Layout::PerFrame(Arc::new(PartlyInherited { table, inherited }))
+            }
+            layout => layout,
+        };
         let mut desc = ArrayDesc::new(dtype, shape, layout);
         desc.dims.clone_from(&array.dims);
         desc.map = array.map.as_ref().map(Linear::from);

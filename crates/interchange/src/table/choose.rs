@@ -151,6 +151,14 @@ fn largest<'a>(
     let mut chosen = chosen.map(|number| groups.swap_remove(number)).unwrap_or_default();
     let long = chosen.columns.first().is_some_and(|column| is_long(column.array));
     let has_frames = chosen.columns.iter().any(|column| is_per_frame(tree, column.array));
+    let mut other_axes = String::from("its axes differ from those of the table");
+    if let Some((first, others)) = chosen.columns.split_first() {
+        let more = match others.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        other_axes = format!("{other_axes} of {}{more}", first.node.path);
+    }
     // Arrays that do not say which axis they have join, and so do those without frames: they are repeated.
     for column in groups.into_iter().flat_map(|group| group.columns) {
         let in_frames = is_per_frame(tree, column.array);
@@ -165,7 +173,7 @@ fn largest<'a>(
             vec![Some(rows); chosen.rows.len()]
         };
         if !fits || !chosen.merge(&column, &rows, 0) {
-            left_out.insert(column.id, "its axes differ from those of the table".into());
+            left_out.insert(column.id, other_axes.clone());
         }
     }
     let Group { mut columns, rows, .. } = chosen;
@@ -210,11 +218,11 @@ fn rows_and_values(
             return Ok(Err("a row has more elements in some frames than in others".into()));
         }
         let own = lengths.first().copied().unwrap_or(1);
-        if own == 0 {
-            return Ok(Err(format!("frame {frame} has no rows")));
-        }
         sum = sum.saturating_add(own.saturating_mul(row));
         rows[frame as usize] = Some(own);
+    }
+    if !rows.is_empty() && rows.iter().all(|rows| *rows == Some(0)) {
+        return Ok(Err("no frame has rows of it".into()));
     }
     Ok(Ok((rows, sum)))
 }

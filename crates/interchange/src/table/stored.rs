@@ -37,6 +37,9 @@ const COLUMNS: &str = "spile.columns";
 /// Key of the frames without an array: a JSON object from paths to lists of frames.
 const ABSENT: &str = "spile.absent";
 
+/// Key of the steps and times of frames without rows: a JSON object from frames to pairs.
+const EMPTY: &str = "spile.empty";
+
 /// Key of the attributes that pandas shows as `DataFrame.attrs`.
 const PANDAS: &str = "PANDAS_ATTRS";
 
@@ -158,7 +161,7 @@ impl Table<'_> {
                 };
                 let mut without = Vec::new();
                 for frame in 0..frames {
-                    if table.cell(frame)?.is_none() {
+                    if table.cell(frame)?.is_none() || table.is_inherited(frame)? {
                         without.push(frame);
                     }
                 }
@@ -167,6 +170,16 @@ impl Table<'_> {
                 }
             }
             pairs.push((ABSENT.into(), Value::Object(absent).to_string()));
+            let mut empty = Map::new();
+            for frame in self.empty_frames() {
+                let axis = self.content.tree().frames();
+                let step = axis.map_or(Ok(None), |axis| axis.step(frame))?;
+                let time = axis.map_or(Ok(None), |axis| axis.time(frame))?;
+                empty.insert(frame.to_string(), json!([step, time]));
+            }
+            if !empty.is_empty() {
+                pairs.push((EMPTY.into(), Value::Object(empty).to_string()));
+            }
         }
         for (key, map) in [(COLUMNS, Value::Object(names)), (PANDAS, json!({ "units": units }))] {
             if map != json!({}) && map != json!({ "units": {} }) {
@@ -250,6 +263,7 @@ pub struct StoredTable {
     frames: Option<u64>,
     names: Map<String, Value>,
     absent: Map<String, Value>,
+    empty: Map<String, Value>,
 }
 
 impl StoredTable {
@@ -271,6 +285,7 @@ impl StoredTable {
             frames: value_of(FRAMES).and_then(|count| count.parse().ok()),
             names: map(COLUMNS)?,
             absent: map(ABSENT)?,
+            empty: map(EMPTY)?,
         })
     }
 
@@ -346,19 +361,20 @@ impl StoredTable {
             Ok(array.read_bytes(&Selection::all(), Axes::Stored)?.as_chunks::<8>().0.to_vec())
         };
         // Starts, steps and times.
-        tree.charge(count.min(self.rows).saturating_mul(40), "the frames")?;
+        tree.charge(count.saturating_mul(40), "the frames")?;
         let mut starts = Vec::new();
         for (row, number) in numbers(first)?.into_iter().enumerate() {
             let number = u64::from_le_bytes(number);
-            if number == starts.len() as u64 && number < count {
-                starts.push(row as u64);
-            } else if number.wrapping_add(1) != starts.len() as u64 {
+            if number >= count || number.saturating_add(1) < starts.len() as u64 {
                 return Ok(None);
             }
+            // Frames without rows are before this one.
+            starts.resize(starts.len().max(number as usize + 1), row as u64);
         }
-        if starts.len() as u64 != count {
+        if starts.len() as u64 != count && self.empty.is_empty() {
             return Ok(None);
         }
+        starts.resize(count as usize, self.rows);
         let mut moments = vec![(None, None); starts.len()];
         for column in self.columns.iter().skip(1).take(2) {
             let is_step = is(&column, 1, DType::U64);
@@ -373,6 +389,13 @@ impl StoredTable {
                 } else {
                     moment.1 = Some(f64::from_le_bytes(*value));
                 }
+            }
+        }
+        for (frame, values) in &self.empty {
+            let moment = frame.parse().ok().and_then(|frame: usize| moments.get_mut(frame));
+            if let Some(moment) = moment {
+                let value = |k: usize| values.get(k).cloned().unwrap_or_default();
+                *moment = (value(0).as_u64(), value(1).as_f64());
             }
         }
         starts.push(self.rows);
@@ -489,7 +512,10 @@ impl FrameTable for Frames {
             return Ok(None);
         }
         let (from, to) = (self.starts[frame as usize], self.starts[frame as usize + 1]);
-        let layout = window(&self.columns, &self.tail, from, to - from)?;
+        let layout = match to - from {
+            0 => Layout::Inline([].into(), Order::C),
+            rows => window(&self.columns, &self.tail, from, rows)?,
+        };
         Ok(Some(FrameCell { shape: shape(to - from, &self.tail), layout }))
     }
 }
