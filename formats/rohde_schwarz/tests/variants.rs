@@ -13,7 +13,7 @@ fn description(format: &str, acquisitions: u32, rows: [u32; 3], channels: &[&str
         "<?xml version=\"1.0\"?>\n<Database FWVersion=\"\" SaveItemType=\"Data\">\n<Group>\n",
     );
     let mut prop = |name: &str, rest: &str| {
-        text.push_str(&format!("<Prop Avail=\"0\" Name=\"{name}\" {rest}/>\n"));
+        text.extend(["<Prop Avail=\"0\" Name=\"", name, "\" ", rest, "/>\n"]);
     };
     prop("SignalFormat", &format!("Value=\"eRS_SIGNAL_FORMAT_{format}\""));
     prop("TraceType", "Value=\"eRS_TRACE_TYPE_NORMAL\"");
@@ -32,7 +32,8 @@ fn description(format: &str, acquisitions: u32, rows: [u32; 3], channels: &[&str
     prop("XStop", &format!("Value=\"{:e}\"", -1e-6 + 1e-7 * f64::from(rows[2])));
     prop("MultiChannelExport", "Value=\"eRS_ONOFF_ON\"");
     let each = |value: &dyn Fn(usize) -> String| -> String {
-        (0..4).map(|k| format!("I_{k}=\"{}\" ", value(k))).collect()
+        let all: Vec<String> = (0..4).map(|k| format!("I_{k}=\"{}\"", value(k))).collect();
+        all.join(" ")
     };
     let on = |k: usize| if k < channels.len() { "eRS_ONOFF_ON" } else { "eRS_ONOFF_OFF" };
     prop("MultiChannelExportState", &each(&|k| on(k).into()));
