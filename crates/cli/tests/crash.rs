@@ -134,7 +134,7 @@ fn signals_remove_unfinished_output() {
         let start = Instant::now();
         while !names().any(|name| name.to_string_lossy().ends_with(".part")) {
             assert!(
-                start.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none()
+                start.elapsed() < Duration::from_mins(1) && child.try_wait().unwrap().is_none()
             );
         }
         let sent = Instant::now();

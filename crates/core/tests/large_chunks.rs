@@ -14,7 +14,7 @@ const CHUNK: u64 = 512 << 10;
 struct Counted(AtomicU64);
 
 impl Codec for Counted {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "counted"
     }
 
@@ -53,10 +53,16 @@ fn threads_do_not_evict_the_chunks_of_each_other() {
     let array = dataset.array("x").unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     let all = array.all().unwrap();
-    let sum =
-        |total: &mut u64, bytes: &[u8]| *total += bytes.iter().map(|b| u64::from(*b)).sum::<u64>();
     let total = pool.install(|| {
-        all.fold(|| 0_u64, |total, _, bytes| Ok(sum(total, bytes)), |a, b| a + b).unwrap()
+        let sum = all.fold(
+            || 0_u64,
+            |total, _, bytes| {
+                *total += bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+                Ok(())
+            },
+            |a, b| a + b,
+        );
+        sum.unwrap()
     });
     assert_eq!((total, counted.0.swap(0, Ordering::Relaxed)), (CHUNKS * CHUNK, CHUNKS));
     pool.install(|| all.for_each(|_, _| Ok(())).unwrap());

@@ -410,24 +410,30 @@ mod tests {
 
     #[test]
     fn the_time_is_linear_in_the_number_of_dimensions() {
-        let rank = 100_000;
+        // The maximum of an array is 1024.
+        let (rank, arrays) = (1000, 100);
         let mut tree = Tree::new(&Limits::default());
         let none = vec![Coord::None; rank];
-        let (mut equal, mut distinct) = (array(&[], &[], &none), array(&[], &[], &none));
-        equal.shape = Shape::new(vec![1; rank]);
-        equal.dims = vec!["n".into(); rank];
-        distinct.shape = equal.shape.clone();
-        distinct.dims = ArrayDesc::default_dims(rank);
-        let ids = [("equal", &equal), ("again", &equal), ("distinct", &distinct)]
-            .map(|(name, desc)| tree.add_array(ROOT, name, desc.clone()).unwrap());
+        let mut add = |name: &str, dims| {
+            let mut desc = array(&[], &[], &none);
+            (desc.shape, desc.dims) = (Shape::new(vec![1; rank]), dims);
+            tree.add_array(ROOT, name, desc).unwrap()
+        };
+        let equal = ["equal", "again"].map(|name| add(name, vec!["n".into(); rank]));
+        let distinct: Vec<_> = (0..arrays)
+            .map(|k| {
+                let names = (0..rank).map(|axis| format!("d{k}_{axis}"));
+                add(&format!("distinct {k}"), names.collect())
+            })
+            .collect();
         let start = std::time::Instant::now();
         let dimensions = Dimensions::of(&tree);
-        for id in ids {
+        for id in equal.into_iter().chain(distinct) {
             let names: HashSet<&str> = dimensions.names(id).collect();
             assert_eq!(names.len(), rank);
         }
-        assert_eq!(dimensions.array(ids[0]), dimensions.array(ids[1]));
-        assert_eq!(dimensions.list().len(), 2 * rank);
+        assert_eq!(dimensions.array(equal[0]), dimensions.array(equal[1]));
+        assert_eq!(dimensions.list().len(), (arrays + 1) * rank);
         // Quadratic algorithms take minutes.
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }

@@ -228,7 +228,9 @@ impl FrameTable for ChunkTable {
                 let columns = field(&name).map_or(1, |field| field.columns);
                 let lengths = if self.columns { vec![rows, columns] } else { vec![rows] };
                 let shape = Shape::new(lengths);
-                let layout = default_layout(self.kind, &shape, values, index.limits())?;
+                let bytes = shape.bytes(self.kind.size() as usize)?;
+                let bytes = index.limits().allow(bytes, "the default of a chunk")?;
+                let layout = default_layout(self.kind, bytes, values);
                 Some(FrameCell { shape, layout })
             }
             Fallback::Default(..) | Fallback::None => None,
@@ -236,18 +238,17 @@ impl FrameTable for ChunkTable {
     }
 }
 
-/// An array of `shape` with these values, repeated.
-fn default_layout(kind: Type, shape: &Shape, values: &[f64], limits: &Limits) -> Result<Layout> {
+/// An array of `all` bytes with these values, repeated.
+fn default_layout(kind: Type, all: usize, values: &[f64]) -> Layout {
     let mut bytes = Vec::new();
     convert::from_f64(kind.dtype(), None, values, &mut bytes);
-    let all = limits.allow(shape.bytes(kind.size() as usize)?, "the default of a chunk")?;
     if let [first, rest @ ..] = values
         && rest.iter().all(|value| value == first)
     {
-        return Ok(Layout::Fill(bytes[..kind.size() as usize].into()));
+        return Layout::Fill(bytes[..kind.size() as usize].into());
     }
     let times = all.checked_div(bytes.len()).unwrap_or(0);
-    Ok(Layout::Inline(bytes.repeat(times).into(), Order::C))
+    Layout::Inline(bytes.repeat(times).into(), Order::C)
 }
 
 /// Time steps of the frames; for files of 0.0.1, which store them in the index, also an array.

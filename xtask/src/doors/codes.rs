@@ -9,11 +9,12 @@ use super::{Ceiling, File};
 const MOST_UNLISTED: usize = 0;
 
 /// Codes of one problem that several functions notice, each of which says what it expected.
-const SEVERAL_MESSAGES: [(&str, &str); 8] = [
+const SEVERAL_MESSAGES: [(&str, &str); 9] = [
     ("arrow-005", "buffers of a column that do not fit its rows"),
     ("gsd-005", "location or size of the index"),
     ("gsd-015", "an entry of the index that is empty"),
     ("gsd-036", "names that do not identify a chunk"),
+    ("iotk-046", "a section of UPF v1 that cannot be read, with the reason"),
     ("parquet-005", "a damaged page, noticed by the decoder of its encoding"),
     ("scda-006", "a number, a product or a sum beyond the largest file"),
     ("vtk-002", "the end of the file, inside of any structure"),

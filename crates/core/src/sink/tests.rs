@@ -119,7 +119,9 @@ fn a_folder_that_cannot_be_flushed_is_an_error_and_the_target_is_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     for (overwrite, old) in [(Overwrite::Never, None), (Overwrite::Replace, Some(b"old"))] {
-        old.map(|text| fs::write(&path, text).unwrap());
+        if let Some(text) = old {
+            fs::write(&path, text).unwrap();
+        }
         let mut sink = Sink::create(&path, overwrite).unwrap();
         sink.write_all(b"new").unwrap();
         arm(Some(Fault { call: 0, part: 0, lasting: false }));
