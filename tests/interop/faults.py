@@ -240,6 +240,9 @@ class Verb:
             if b"panicked" in done.stderr:
                 return f"panic: {done.stderr[-300:]}"
             if done.returncode == self.done.returncode:
+                if self.name in ("convert pvd again", "convert vtm again") and call == "pread64":
+                    # A replaced collection that cannot be read keeps its folder.
+                    found = {name: found[name] for name in found if name in self.new or not name.startswith("o/")}
                 if found != self.new:
                     return f"success, but {changes(self.new, found)}"
                 # Verbs that write print their time.

@@ -78,7 +78,7 @@ sdf run         -       v       put     put     vut     vut     vut     vu      
 gsd types       -       v       p       p       v       v       v       v       v       p       p       -       -       vt      -       d       v
 gsd frames      -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
 gsd hoomd       -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
-gsd changing N  -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
+gsd changing N  -       v       p       p       vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
 iotk types      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
 iotk ranks      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
 iotk crystal    -       v       0       0       v       v       v       v       v       p       p       0       0       v       0       d       d
@@ -165,7 +165,9 @@ def cell(quantities, reader, output, lost):
             shown["v"] = False
             if path in moved or seen is None or seen.by_values or not quantity.rows().size:
                 continue
-            if same_values(quantity.rows(), seen.values):
+            # The steps of the frames are visible, the array that they come from is not.
+            is_axis = quantity.times is not None and np.array_equal(np.ravel(quantity.rows()), quantity.times)
+            if same_values(quantity.rows(), seen.values) and not is_axis:
                 problems.append(f"{path}: declared lost, but visible")
             continue
         if seen is None:

@@ -328,6 +328,11 @@ class Sdf:
             data = data * block.mult
         return Seen(data, block.units or "", coords)
 
+    @staticmethod
+    def expected(quantity):
+        """Frames have the values that the file contains."""
+        return quantity.stored_rows()
+
 
 class Gsd:
     def __init__(self, path):
@@ -342,6 +347,11 @@ class Gsd:
         parts = [np.frombuffer(p.encode(), "S1") if isinstance(p, str) else p for p in parts]
         same = quantity.frames and len(parts) == self.file.nframes and len({p.shape for p in parts}) == 1
         return Seen(np.stack(parts) if same else np.concatenate(parts) if quantity.frames else parts[0])
+
+    @staticmethod
+    def expected(quantity):
+        """Frames have the values that the file contains."""
+        return quantity.stored_rows()
 
 
 class Xyz:
@@ -368,13 +378,6 @@ class Xyz:
         if not parts:
             return None
         return Seen(np.stack(parts) if len({p.shape for p in parts}) == 1 else np.concatenate(parts))
-
-    @staticmethod
-    def expected(quantity):
-        """Frames without values have those of frame 0."""
-        first = quantity.values[0]
-        filled = [first if value is None else value for value in quantity.values]
-        return dataclasses.replace(quantity, values=filled).rows()
 
     def times(self):
         return {"step": np.array([atoms.info.get("step", -1) for atoms in self.frames])}

@@ -20,6 +20,7 @@ import types
 import xml.etree.ElementTree
 
 import gsd.fl
+import gsd.hoomd
 import numpy as np
 import sdfr
 
@@ -39,6 +40,8 @@ class Quantity:
     frames: bool = False
     # Step or time of each frame.
     times: list = None
+    # Values of the frames that the file contains; `values` includes those that frames inherit from frame 0.
+    stored: list = None
 
     def rows(self):
         """All values as one array: frames stacked, or their rows in sequence where they differ."""
@@ -47,6 +50,10 @@ class Quantity:
         some = [v for v in self.values if v is not None]
         equal = len(some) == len(self.values) and len({v.shape for v in some}) == 1
         return np.stack(some) if equal else np.concatenate(some)
+
+    def stored_rows(self):
+        """The values in the file as one array."""
+        return self.rows() if self.stored is None else dataclasses.replace(self, values=self.stored).rows()
 
     def coordinates(self):
         """Coordinates as the array of the whole shape, and as the points along a dimension."""
@@ -115,8 +122,23 @@ def sdf(path):
     return found
 
 
+def hoomd_value(frame, name):
+    """What gsd.hoomd shows under the name of a chunk; None if it has another form."""
+    section, _, leaf = name.partition("/")
+    if section == "log":
+        return frame.log.get(leaf)
+    if leaf in ("types", "type_shapes"):
+        return None
+    value = getattr(getattr(frame, section, None), leaf, None)
+    return None if value is None else np.atleast_1d(value)
+
+
 def gsd_file(path):
     found = []
+    with gsd.fl.open(str(path), "r") as file:
+        if file.schema == "hoomd":
+            with gsd.hoomd.open(str(path)) as trajectory:
+                shown = list(trajectory)
     with gsd.fl.open(str(path), "r") as file:
         # HOOMD: step 0, unless frame 0 or the frame has another.
         def step(frame):
@@ -130,10 +152,16 @@ def gsd_file(path):
                 if not file.chunk_exists(frame, name):
                     return None
                 return file.read_chunk(frame, name)
-            values = [read(k) for k in frames]
+            stored = [read(k) for k in frames]
             # Text is compared by other tests.
-            if not any(isinstance(value, str) for value in values):
-                found.append(Quantity(name, values, frames=True, times=times))
+            if any(isinstance(value, str) for value in stored):
+                continue
+            values = list(stored)
+            for k in frames:
+                if file.schema == "hoomd" and stored[k] is None:
+                    value = hoomd_value(shown[k], name)
+                    values[k] = stored[0] if value is None else value
+            found.append(Quantity(name, values, frames=True, times=times, stored=stored))
     return found
 
 
