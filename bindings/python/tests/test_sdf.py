@@ -279,3 +279,28 @@ def test_missing_runs_are_missing_files(tmp_path):
         spile.open_mfdataset(tmp_path)
     with pytest.raises(MissingError):
         single(pathlib.Path(tmp_path, "0000.sdf"))
+
+
+@pytest.mark.parametrize("types", ["f4 f8 f4", "f8 f4", "f4 f8 f8"])
+def test_fields_of_different_precision_are_promoted(tmp_path, types):
+    values = np.array([-0.0, 0.1, np.inf, 1e-30])
+    for k, dtype in enumerate(types.split()):
+        field = (("x",), (values * (k + 1)).astype(dtype))
+        spile.create(tmp_path / f"{k:04}.sdf", {"Fields": {"n": field}})
+    series = spile.open_series(tmp_path)
+    array = series["Fields/n"]
+    assert array.dtype == "f8" and not series.findings
+    ds = spile.open_mfdataset(tmp_path)
+    for k, dtype in enumerate(types.split()):
+        expected = (values * (k + 1)).astype(dtype).astype("f8")
+        np.testing.assert_array_equal(array.frame(k)[...], expected)
+        np.testing.assert_array_equal(ds["Fields_n"][k], expected)
+        assert np.signbit(array.frame(k)[0])
+
+
+def test_arrays_left_out_of_a_series_are_named_in_a_warning(tmp_path):
+    for k, dtype in enumerate(["f4", "i4"]):
+        field = (("x",), np.arange(4, dtype=dtype))
+        spile.create(tmp_path / f"{k:04}.sdf", {"Fields": {"n": field}})
+    with pytest.warns(UserWarning, match="0001.sdf: expected float32, found int32"):
+        spile.open_series(tmp_path)

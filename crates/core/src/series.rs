@@ -2,7 +2,8 @@
 //!
 //! The tree is the union of the trees of all files; its arrays have frame tables. Coordinates that are
 //! equal in all files have no frames. The first length of an array may differ between files, and files
-//! may lack arrays. A file that cannot be opened is skipped and reported in [`Dataset::warnings`].
+//! may lack arrays. Floats of different precision are read as `float64`. A file that cannot be opened is
+//! skipped and reported in [`Dataset::warnings`].
 //!
 //! Attributes are kept if they are equal in all files. The root attributes `step` and `time` of the files
 //! form the frame axis.
@@ -15,10 +16,13 @@ use rayon::prelude::*;
 
 use crate::frames::{Cells, Moments};
 use crate::metadata::{CoordMeta, coords_from_meta, coords_to_meta};
+use crate::physical::Stored;
+use crate::semantics::Missing;
 use crate::source::Part;
 use crate::{
-    ArrayDesc, Attrs, Coord, Dataset, Error, ErrorKind, Extents, Finding, Format, FrameCell,
-    Layout, Limits, Node, NodeId, OpenOptions, Parsed, ROOT, Report, Result, Source, Tree, Value,
+    ArrayDesc, Attrs, ByteOrder, Coord, DType, Dataset, Error, ErrorKind, Extents, Finding, Format,
+    FrameCell, Layout, Limits, Linear, Node, NodeId, OpenOptions, Parsed, ROOT, Report, Result,
+    Source, Tree, Value,
 };
 
 /// Number of files that are opened at once while the series is built, and whose trees are in memory.
@@ -187,6 +191,8 @@ struct Column {
     cells: Vec<(usize, FrameCell)>,
     /// Files in which it is a coordinate with the values of the first file.
     alike: usize,
+    /// Whether it has single and double precision in different files, and is read as `float64`.
+    widened: bool,
 }
 
 /// The union of the trees of all files.
@@ -312,7 +318,17 @@ impl Union {
         if column.mesh != mesh_of(desc, tree) {
             column.mesh = None;
         }
-        let (dtype, first) = (own.dtype, column.first.dtype);
+        if own.dtype != column.first.dtype
+            && is_float(own.dtype)
+            && is_float(column.first.dtype)
+            && own.map.is_none()
+            && column.first.map.is_none()
+        {
+            column.widen();
+        }
+        let widened = column.widened && is_float(own.dtype) && own.map.is_none();
+        let dtype = if widened { DType::F64 } else { own.dtype };
+        let first = column.first.dtype;
         // Single bytes have no order.
         let alike = dtype.with_order(first.order()) == first && dtype.word() == 1;
         let differs = if dtype != first && !alike {
@@ -322,7 +338,10 @@ impl Union {
         } else if own.map != column.first.map {
             "different scaling".into()
         } else {
-            let layout = own.layout.shifted(start)?;
+            let mut layout = own.layout.shifted(start)?;
+            if own.dtype != dtype {
+                layout = as_f64(own.dtype, layout);
+            }
             column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
             self.cells += 1;
             self.limits
@@ -354,7 +373,8 @@ impl Union {
                 None => tree.add_group(parent, &entry.name)?,
                 Some(column) => {
                     let (mut desc, coords) = (column.first, column.coords);
-                    let everywhere = column.alike == count && column.cells.len() == count;
+                    let everywhere =
+                        column.alike == count && column.cells.len() == count && !column.widened;
                     if !everywhere && column.same.is_none() {
                         let mut cells = vec![None; count];
                         for (file, cell) in column.cells {
@@ -417,8 +437,32 @@ impl Column {
         };
         let coords = coords_to_meta(tree, &desc.coords);
         let mesh = mesh_of(desc, tree);
-        Ok(Self { first, coords, same, mesh, cells: Vec::new(), alike: 0 })
+        Ok(Self { first, coords, same, mesh, cells: Vec::new(), alike: 0, widened: false })
     }
+
+    /// Changes an array of floats to `float64`.
+    fn widen(&mut self) {
+        let dtype = std::mem::replace(&mut self.first.dtype, DType::F64);
+        self.widened = true;
+        if dtype != DType::F64 {
+            for layout in self.cells.iter_mut().map(|(_, cell)| &mut cell.layout) {
+                *layout = as_f64(dtype, layout.clone());
+            }
+        }
+    }
+}
+
+/// Whether the type is `float32` or `float64` in any byte order.
+fn is_float(dtype: DType) -> bool {
+    let little = dtype.with_order(ByteOrder::Little);
+    little == DType::F32 || little == DType::F64
+}
+
+/// Floats of type `dtype`, read as `float64`.
+fn as_f64(dtype: DType, layout: Layout) -> Layout {
+    // Adding -0.0 keeps the sign of zero.
+    let map = Some(Linear::new(-0.0, 1.0));
+    Layout::Physical(Arc::new(Stored { dtype, layout, map, missing: Missing::default() }))
 }
 
 /// The bytes that decide the values of an array; none where they cannot be compared.
@@ -457,7 +501,7 @@ mod tests {
         let mesh = tree.add_group(ROOT, "mesh").unwrap();
         let layout = Layout::contiguous(0, 8, crate::shape::Order::C);
         let shape = crate::shape::Shape::new([1]);
-        let mut field = ArrayDesc::new(crate::dtype::DType::F64, shape, layout);
+        let mut field = ArrayDesc::new(DType::F64, shape, layout);
         field.meaning = Some(Box::new(Semantics { mesh: Some(mesh), ..Semantics::default() }));
         tree.add_array(ROOT, "field", field).unwrap();
         Member {

@@ -162,7 +162,11 @@ def _series(paths: tuple[str, ...], errors: str, max_memory: int | None) -> File
     folder = os.path.dirname(paths[0])
     stamp = _stamp(paths, max_memory)
     handle = _File.series(folder, list(paths), max_memory=max_memory)
-    skipped = [row for row in handle.findings() if row[0] == "error"]
+    findings = handle.findings()
+    arrays = [row for row in findings if row[0] != "error" and row[1] == "core-series"]
+    if arrays and errors != "skip":
+        warnings.warn("; ".join(f"{row[2]}: {row[3]}" for row in arrays), stacklevel=3)
+    skipped = [row for row in findings if row[0] == "error"]
     if skipped and errors != "skip":
         message = "; ".join(f"{name}: {text}" for _, _, name, text in skipped)
         if errors == "raise":
