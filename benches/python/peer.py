@@ -15,6 +15,7 @@ PACKAGE = sys.argv[1]
 
 if PACKAGE == "spile":
     import spile
+    import spile.gsd.hoomd as hoomd
     import xarray as xr
 
     OPEN = {"engine": "spile"}
@@ -24,7 +25,9 @@ elif PACKAGE == "sdf-xarray":
 
     OPEN = {"engine": "sdf_engine"}
 elif PACKAGE == "gsd":
+    import gsd.fl
     import gsd.hoomd
+    from gsd import hoomd
 
 
 def peak():
@@ -107,6 +110,50 @@ def frames(path, count):
     return time.perf_counter() - start, count
 
 
+def entries(path, times):
+    """Opening a file and the number of its frames."""
+    start = time.perf_counter()
+    for _ in range(int(times)):
+        if PACKAGE == "spile":
+            with spile.open(path) as file:
+                count = file.frames
+        else:
+            with gsd.fl.open(path, "r") as file:
+                count = file.nframes
+    return time.perf_counter() - start, count
+
+
+def chunks(path, count):
+    """The positions of every frame."""
+    count = int(count)
+    if PACKAGE == "spile":
+        positions = spile.open(path)["particles/position"]
+        start = time.perf_counter()
+        for k in range(count):
+            positions[k]
+    else:
+        file = gsd.fl.open(path, "r")
+        start = time.perf_counter()
+        for k in range(count):
+            file.read_chunk(k, "particles/position")
+    return time.perf_counter() - start, count
+
+
+def small(path, count):
+    """New frames of four particles with one logged quantity."""
+    count = int(count)
+    frame = hoomd.Frame()
+    frame.particles.N = 4
+    start = time.perf_counter()
+    with hoomd.open(path, "w") as file:
+        for k in range(count):
+            frame.configuration.step = k
+            frame.particles.position = np.full((4, 3), k, np.float32)
+            frame.log["energy"] = np.array([0.5 * k])
+            file.append(frame)
+    return time.perf_counter() - start, count
+
+
 def log(path):
     start = time.perf_counter()
     found = spile.open(path).hoomd.log() if PACKAGE == "spile" else gsd.hoomd.read_log(path)
@@ -157,6 +204,9 @@ TASKS = {
     "series": series,
     "mean": mean,
     "frames": frames,
+    "entries": entries,
+    "chunks": chunks,
+    "small": small,
     "log": log,
     "windows": windows,
     "copies": copies,

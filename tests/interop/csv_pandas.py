@@ -95,6 +95,47 @@ def tables():
     imported("module.csv", read("module.csv", keep_default_na=False))
 
 
+def headers():
+    """Columns of several levels: their names are paths. Rows of labels below the names are levels, too."""
+    columns = pd.MultiIndex.from_product([["a", "b"], ["x", "y"]])
+    table = pd.DataFrame(np.arange(12.0).reshape(3, 4) / 7, columns=columns)
+    paths = {"/".join(key): table[key].to_numpy() for key in columns}
+    table.to_csv("levels.csv")
+    table.to_csv("bare.csv", index=False)
+    table.columns.names, table.index.name = ["first", "second"], "id"
+    table.to_csv("names.csv")
+    table.to_csv("quoted.csv", quoting=1)
+    for name, index in [("levels.csv", "index"), ("bare.csv", None), ("names.csv", "id"), ("quoted.csv", "id")]:
+        found = arrays(name)
+        expected = {**paths, **({index: table.index.to_numpy()} if index else {})}
+        assert set(found) == set(expected), (name, set(found))
+        for path, values in expected.items():
+            assert np.array_equal(found[path][0], values), (name, path)
+    groups = pd.DataFrame({"g": ["u", "u", "v"], "v": [1.0, 2, 3]}).groupby("g").agg(["mean", "std"])
+    groups.to_csv("groups.csv")
+    found = {name: values for name, (values, _) in arrays("groups.csv").items()}
+    assert found["g"].tolist() == [b"u", b"v"], found["g"]
+    assert np.array_equal(found["v/mean"], [1.5, 3]) and np.isnan(found["v/std"][1]), found
+
+
+def complex_numbers():
+    """Complex arrays are two columns, with the unit and the coordinate of the array."""
+    random = np.random.default_rng(8)
+    psi = (random.normal(size=(6, 4)) + 1j * random.normal(size=(6, 4))).astype("c8")
+    np.savez("psi.npz", psi=psi[:, 0].astype("c16"), field=np.asfortranarray(psi), x=np.arange(6.0))
+    spile("convert", "psi.npz", "psi.csv", "--verify", "--overwrite", "--select", "psi", "--select", "x")
+    spile("convert", "psi.npz", "psi.parquet", "--verify", "--overwrite", "--select", "psi", "--select", "x")
+    for table in read("psi.csv"), pd.read_parquet("psi.parquet"):
+        found = table["psi_real"].to_numpy() + 1j * table["psi_imag"].to_numpy()
+        assert np.array_equal(found, psi[:, 0].astype("c16")), table
+    spile("convert", "psi.npz", "field.csv", "--verify", "--overwrite", "--select", "field")
+    table = read("field.csv")
+    found = table.filter(like="field_real").to_numpy() + 1j * table.filter(like="field_imag").to_numpy()
+    assert np.array_equal(found.astype("c8"), psi), table
+    lost = json.loads(spile("convert", "--json", "--overwrite", "psi.npz", "field.csv", "--select", "field"))["lost"]
+    assert [(row["path"], row["what"]) for row in lost if row["what"] != "type"] == [("field", "name")], lost
+
+
 def texts():
     """Texts as instruments and spreadsheets write them: text, options of pandas, units."""
     cases = [
@@ -251,7 +292,7 @@ def round_trip():
 
 def main():
     os.chdir(tempfile.mkdtemp())
-    for part in (tables, texts, waveforms, fields, printed, round_trip):
+    for part in (tables, headers, complex_numbers, texts, waveforms, fields, printed, round_trip):
         part()
 
 

@@ -419,6 +419,47 @@ def virtual(libver):
     assert "type" in reasons["other_type"] and "folder" in reasons["elsewhere"], reasons
 
 
+def nested(libver):
+    """Virtual datasets of virtual datasets, in this file and in others. Those that refer to themselves are refused."""
+    def layout(file, dataset, shape=(4, 5)):
+        own = h5py.VirtualLayout(shape, "f8")
+        own[1:] = h5py.VirtualSource(file, dataset, shape=shape)[:-1]
+        return own
+
+    os.makedirs("parts", exist_ok=True)
+    with h5py.File("parts/base.h5", "w", libver=libver) as file:
+        file.create_dataset("d", data=values("f8", (4, 5)), chunks=(3, 2), compression="gzip")
+        file["other"] = values("f4", (4, 5))
+    with h5py.File("parts/middle.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout("base.h5", "d"), fillvalue=-1)
+        file.create_virtual_dataset("bad", layout("base.h5", "other"))
+    with h5py.File("nested.h5", "w", libver="latest") as file:
+        # Each refers to the next one by name.
+        file.create_virtual_dataset("a", layout(".", "b"), fillvalue=-4)
+        file.create_virtual_dataset("b", layout(".", "c"), fillvalue=-3)
+        file.create_virtual_dataset("c", layout("parts/middle.h5", "v"), fillvalue=-2)
+        file.create_virtual_dataset("direct", layout("parts/base.h5", "d"))
+    assert not agree("nested.h5", 4)
+    spile("convert", "nested.h5", "nested.nc", "--verify", "--overwrite")
+    with h5py.File("cycles.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("x", layout(".", "y"))
+        file.create_virtual_dataset("y", layout(".", "x"))
+        file.create_virtual_dataset("self", layout("cycles.h5", "self"))
+        file.create_virtual_dataset("after_x", layout(".", "x"))
+        file.create_virtual_dataset("to_bad", layout("parts/middle.h5", "bad"))
+        file.create_virtual_dataset("through_link", layout(".", "soft"))
+        file["soft"] = h5py.SoftLink("/fine")
+        file["fine"] = values("f8", (4, 5))
+        for k in range(20):
+            file.create_virtual_dataset(f"deep{k}", layout(".", f"deep{k + 1}"))
+        file["deep20"] = values("f8", (4, 5))
+    reasons = findings("cycles.h5")
+    refused = ["after_x", *(f"deep{k}" for k in range(12)), "self", "through_link", "to_bad", "x", "y"]
+    assert sorted(reasons) == sorted(refused), sorted(reasons)
+    assert "themselves" in reasons["x"] and "link" in reasons["through_link"], reasons
+    assert "type" in reasons["to_bad"], reasons
+
+
 def external():
     """Data in other files."""
     data = values(">i4", (20, 30))
@@ -448,6 +489,7 @@ def main():
             layouts(libver)
             attributes(libver)
             virtual(libver)
+            nested(libver)
         external()
         filters()
         links()

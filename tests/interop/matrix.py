@@ -50,6 +50,7 @@ TARGETS = {
     "npz": opened.Npz,
     "csv": opened.Table,
     "parquet": opened.Table,
+    "arrow": opened.Table,
     "h5": opened.Hdf5,
     "nc": opened.Xarray,
     "zarr": opened.Xarray,
@@ -60,6 +61,7 @@ TARGETS = {
     "vtu": opened.Vtk,
     "vtp": opened.Vtk,
     "pvd": opened.Pvd,
+    "vtkhdf": opened.VtkHdf,
     "xyz": opened.Xyz,
     "sdf": opened.Sdf,
     "gsd": opened.Gsd,
@@ -69,28 +71,28 @@ TARGETS = {
 # c coordinates with units, t the step or time of frames; 0 other arrays only; d plain arrays described by metadata of
 # spile, which `crates/cli/tests/convert.rs` restores and compares; - cannot be converted.
 TABLE = """
-                npy     npz     csv     parquet h5      nc      zarr    mat     vtm     vti     vtr     vtu     vtp     pvd     xyz     sdf     gsd
-sdf dump        -       v       puc     puc     vu      vuc     vuc     vuc     vuc     puc     puc     pc      puc     vuc     -       vuc     d
-sdf field       v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
-sdf species     -       v       vuc     vuc     vu      vuc     vuc     vuc     vuc     -       -       vc      vuc     vuc     -       vuc     d
-sdf blocks      -       v       puc     puc     vu      vuc     vuc     vuc     puc     puc     puc     pc      puc     puc     -       vuc     d
-sdf run         -       v       put     put     vut     vut     vut     vu      -       -       -       -       -       vut     -       d       d
-gsd types       -       v       p       p       v       v       v       v       v       p       p       -       -       vt      -       d       v
-gsd frames      -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
-gsd hoomd       -       v       pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
-gsd changing N  -       v       p       p       vt      vt      vt      v       -       -       -       -       -       vt      pt      d       v
-iotk types      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
-iotk ranks      -       v       p       p       v       v       v       v       v       p       p       -       -       v       -       d       d
-iotk crystal    -       v       0       0       v       v       v       v       v       p       p       0       0       v       0       d       d
-taf mapped      v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
-taf plain       v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
-taf volume      v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      -       d       d
-scda arrays     -       v       -       p       v       v       v       -       -       -       -       -       -       -       -       d       d
-scda encoded    -       v       -       p       p       p       p       -       -       -       -       -       -       -       -       d       d
-scda lengths    -       v       -       -       v       v       v       -       -       -       -       -       -       -       -       d       d
-trace           v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     -       d       d
-channels        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
-segments        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     -       d       d
+                npy     npz     csv     parquet arrow   h5      nc      zarr    mat     vtm     vti     vtr     vtu     vtp     pvd     vtkhdf  xyz     sdf     gsd
+sdf dump        -       v       puc     puc     puc     vu      vuc     vuc     vuc     vuc     puc     puc     pc      puc     vuc     vc      -       vuc     d
+sdf field       v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     vc      -       d       d
+sdf species     -       v       vuc     vuc     vuc     vu      vuc     vuc     vuc     vuc     -       -       vc      vuc     vuc     v       -       vuc     d
+sdf blocks      -       v       puc     puc     puc     vu      vuc     vuc     vuc     puc     puc     puc     pc      puc     puc     pc      -       vuc     d
+sdf run         -       v       put     put     put     vut     vut     vut     vu      -       -       -       -       -       vut     pt      -       d       d
+gsd types       -       v       p       p       p       v       v       v       v       v       p       p       -       -       vt      v       -       d       v
+gsd frames      -       v       pt      pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      vt      pt      d       v
+gsd hoomd       -       v       pt      pt      pt      vt      vt      vt      v       -       -       -       -       -       vt      vt      pt      d       v
+gsd changing N  -       v       p       p       p       vt      vt      vt      v       -       -       -       -       -       vt      vt      pt      d       v
+iotk types      -       v       p       p       p       v       v       v       v       v       p       p       -       -       v       v       -       d       d
+iotk ranks      -       v       p       p       p       v       v       v       v       v       p       p       -       -       v       v       -       d       d
+iotk crystal    -       v       0       0       0       v       v       v       v       v       p       p       0       0       v       v       0       d       d
+taf mapped      v       v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      vc      -       d       d
+taf plain       v       v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      vc      -       d       d
+taf volume      v       v       v       v       v       vc      vc      vc      vc      vc      vc      vc      -       -       vc      vc      -       d       d
+scda arrays     -       v       -       p       p       v       v       v       -       -       -       -       -       -       -       -       -       d       d
+scda encoded    -       v       -       p       p       p       p       p       -       -       -       -       -       -       -       -       -       d       d
+scda lengths    -       v       -       -       -       v       v       v       -       -       -       -       -       -       -       -       -       d       d
+trace           v       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     -       -       vuc     vc      -       d       d
+channels        -       v       vuc     vuc     vuc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     vc      -       d       d
+segments        -       v       puc     puc     puc     vuc     vuc     vuc     vuc     vuc     puc     puc     -       -       vuc     vc      -       d       d
 """
 
 

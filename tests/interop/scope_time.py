@@ -92,7 +92,6 @@ def vtk(path):
 TARGETS = {"csv": csv, "parquet": parquet, "arrow": arrow, "nc": netcdf, "zarr": zarr, "h5": hdf5, "npz": npz, "mat": mat,
            "vtm": vtk}
 WITHOUT_UNITS = {"npz", "mat", "vtm"}
-WITHOUT_COMPLEX = {"csv", "parquet", "arrow", "vtm"}
 
 
 def has(found, base, step):
@@ -111,8 +110,11 @@ def recordings():
     files = {path.name: path for folder in ("lecroy", "tektronix", "keysight", "dig") for path in (GOLDEN / folder).iterdir()}
     for name, described in manifest.items():
         if name in files and "records" in described:
-            records = described["records"]
-            yield name, files[name], [(float(r["x0"]), float(r["dx"]), r["n"]) for r in records], objects(files[name])
+            records, found = described["records"], objects(files[name])
+            if any("segment" in o.get("dims", []) for o in found):
+                # The time of segments is that of the first; the differences are the array trigger_offset.
+                records = records[:1]
+            yield name, files[name], [(float(r["x0"]), float(r["dx"]), r["n"]) for r in records], found
     for path in REAL.glob("*"):
         found = objects(path)
         along = [o for o in found if "time" in o.get("dims", [])]
@@ -139,11 +141,7 @@ def main():
     for name, path, records, shown in recordings():
         lengths = {o["shape"][o["dims"].index("time")] for o in shown if "time" in o["dims"]}
         for target, read in TARGETS.items():
-            # Tables and VTK have no complex numbers: the conversion is refused.
-            refused = target in WITHOUT_COMPLEX and all(o["dtype"].startswith("complex") for o in shown)
-            spile("convert", path, f"{name}.{target}", codes=(2,) if refused else (0,))
-            if refused:
-                continue
+            spile("convert", path, f"{name}.{target}")
             found = read(f"{name}.{target}")
             for start, step, samples in records:
                 # Pairs of minimum and maximum have one time.

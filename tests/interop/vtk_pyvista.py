@@ -153,6 +153,12 @@ def vtkhdf(folder):
     with h5py.File(out) as file:
         assert file["VTKHDF/Grid/CellData/E"].attrs["units"] == "V/m"
         assert file["VTKHDF/Grid/CellData/E"].shape == (*reversed([n - 1 for n in grid.dimensions]), 3)
+    # Axes that are not uniform.
+    dump, out = GOLDEN / "sdf" / "drv_all_blocks.sdf", folder / "blocks.vtkhdf"
+    spile("-q", "convert", dump, out)
+    axes = {name: block for name, block in zip(pyvista.read(out).keys(), pyvista.read(out)) if name == "Grid_3d"}
+    for axis in "XYZ":
+        assert np.array_equal(getattr(axes["Grid_3d"], axis.lower()), values(dump, f"Grid/3d/{axis}")), axis
     # Planes and lines, one mesh without blocks, other kinds of grids and cells.
     dump, out = GOLDEN / "sdf" / "epoch2d_4ranks_id4_0001.sdf", folder / "plane.vtkhdf"
     spile("-q", "convert", dump, out, "--select", "Electric Field/*", "--select", "Grid/Grid*")
@@ -175,11 +181,90 @@ def vtkhdf(folder):
             for key, old in pairs.items():
                 assert np.array_equal(getattr(mine, section)[key], getattr(theirs, section)[old]), (name, key)
         count += 1
-    # Time steps are not written.
-    done = subprocess.run([SPILE, "convert", str(GOLDEN / "gsd" / "py-5.0.1" / "hoomd_varying_N.gsd"),
-                           str(folder / "steps.vtkhdf")], capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and ".pvd" in done.stderr and not (folder / "steps.vtkhdf").exists(), done
     return count
+
+
+def steps_of(path):
+    """The time of each step and its blocks, by the reader of ParaView."""
+    reader = vtk.vtkHDFReader()
+    reader.SetFileName(str(path))
+    reader.UpdateInformation()
+    assert reader.GetHasTemporalData()
+    with h5py.File(path) as file:
+        times = file["VTKHDF/Steps/Values"][()]
+    assert len(times) == reader.GetNumberOfSteps()
+    for step, time in enumerate(times):
+        reader.SetStep(step)
+        reader.Modified()
+        reader.Update()
+        yield time, pyvista.wrap(reader.GetOutputDataObject(0)).copy()
+
+
+def vtkhdf_steps(folder):
+    """VTKHDF with time steps: particles whose number changes, meshes that do not move, species and grids together."""
+    count = 0
+    for name in "hoomd_varying_N", "hoomd_many_frames":
+        source, out = GOLDEN / "gsd" / "py-5.0.1" / f"{name}.gsd", folder / f"{name}.vtkhdf"
+        spile("-q", "convert", source, out, "--verify")
+        with gsd.hoomd.open(source) as trajectory:
+            frames = list(steps_of(out))
+            assert len(frames) == len(trajectory), name
+            for (time, points), frame in zip(frames, trajectory):
+                particles = frame.particles
+                assert time == frame.configuration.step
+                assert points.n_points == points.n_verts == particles.N, (name, points)
+                assert np.array_equal(points.points, particles.position.reshape(-1, 3)), name
+                assert np.array_equal(points.verts.reshape(-1, 2)[:, 1], np.arange(particles.N)), name
+                if name == "hoomd_varying_N" and particles.N:
+                    assert np.array_equal(points.point_data["particles_typeid"], particles.typeid), name
+                count += 1
+    run, out = folder / "run", folder / "run.vtkhdf"
+    run.mkdir()
+    dumps = sorted(GOLDEN.glob("sdf/epoch2d_4ranks_id4_000*.sdf")) or sorted(GOLDEN.glob("sdf/epoch1d_normal_000*.sdf"))
+    for dump in dumps:
+        (run / dump.name).symlink_to(dump)
+    spile("-q", "convert", run, out, "--verify")
+    for (time, blocks), dump in zip(steps_of(out), dumps, strict=True):
+        assert np.isclose(time, json.loads(spile("info", "--json", dump))["summary"]["time"], rtol=1e-12)
+        grid = blocks["Grid"]
+        names = [name for name in grid.cell_data.keys() if grid.cell_data[name].ndim == 1]
+        assert len(names) > 1, grid.cell_data.keys()
+        with h5py.File(out) as file:
+            paths = {name: file[f"VTKHDF/Grid/CellData/{name}"].attrs["Path"] for name in names}
+        for name, path in paths.items():
+            assert np.array_equal(grid.cell_data[name], values(dump, path).astype(grid.cell_data[name].dtype)), (dump, name)
+        electron = blocks["electron"]
+        found = electron.points[:, 0]
+        assert np.array_equal(found, values(dump, "Grid/Particles/electron/X").astype(found.dtype))
+        momentum = electron.point_data["Particles_Px_electron"]
+        assert np.array_equal(momentum, values(dump, "Particles/Px/electron").astype(momentum.dtype))
+        count += 1
+    # Files of others: several arrays, chunks, static points, and the number of steps of an array of its own.
+    foreign_steps(folder / "foreign.vtkhdf")
+    for frame in range(3):
+        found = json.loads(spile("cat", "--json", folder / "foreign.vtkhdf", "CellData/e", "--frame", frame))["values"]
+        assert np.array_equal(found, (np.arange(36.0) * 2).reshape(3, 1, 3, 4)[frame]), found
+    assert "static" in spile("ls", folder / "foreign.vtkhdf").decode()
+    return count
+
+
+def foreign_steps(path):
+    """An image with time steps, as h5py writes it."""
+    with h5py.File(path, "w") as file:
+        root = file.create_group("VTKHDF")
+        root.attrs["Version"] = [2, 2]
+        root.attrs.create("Type", np.bytes_("ImageData"))
+        for name, numbers in [("WholeExtent", [0, 4, 0, 3, 0, 1]), ("Origin", [0.0] * 3), ("Spacing", [1.0] * 3),
+                              ("Direction", np.eye(3).ravel())]:
+            root.attrs[name] = numbers
+        steps = root.create_group("Steps")
+        steps.attrs["NSteps"] = 3
+        steps["Values"] = [0.0, 0.5, 1.5]
+        data = (np.arange(36.0) * 2).reshape(3, 1, 3, 4)
+        root.create_dataset("CellData/e", data=data, chunks=(2, 1, 2, 4), compression="gzip")
+        steps["CellDataOffsets/e"] = [0, 1, 2]
+        root["PointData/static"] = np.arange(40.0).reshape(1, 2, 4, 5)
+        steps["PointDataOffsets/static"] = [0, 0, 0]
 
 
 def crystal(folder):
@@ -300,7 +385,7 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp())
     counts = [fields(folder), particles(folder), image(folder), series(folder)]
     print(f"{counts[0]} fields, {counts[1]} arrays of particles, {counts[2]} of images, {counts[3]} frames agree")
-    print(f"{vtkhdf(folder)} VTKHDF files")
+    print(f"{vtkhdf(folder)} VTKHDF files, {vtkhdf_steps(folder)} time steps")
     counts = [blocks(folder), crystal(folder), moving_window(folder), foreign(folder), replaced(folder)]
     print(f"{counts[0]} blocks, {counts[1]} points of a crystal, {counts[2]} frames of a window, {counts[3]} foreign files")
 

@@ -327,8 +327,9 @@ def only_in_metadata(name, length, chunk, stored):
     start = time.monotonic()
     assert listed(name)["data"]["shape"] == [length]
     assert spile("cat", name, "data", length - 1).split() == [b"7"]
+    # Fill values are counted, not read; a digest needs them.
     for command in (["check"], ["stat"], ["hash"]):
-        spile(*command, name, codes=(2,))
+        spile(*command, name, codes=(0, 2) if command != ["hash"] else (2,))
     spile("diff", name, name, codes=(2,))
     for extension in ("zarr", "csv", "parquet", "nc", "h5", "npz", "vtu"):
         spile("convert", name, f"{name}.{extension}", codes=(2,))

@@ -3,15 +3,19 @@
 //! cargo-fuzz is not needed: the counters are inserted by an LLVM pass of the stable compiler. All crates are
 //! built with them, in `target/fuzz`.
 
+mod corpus;
+mod ledger;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::shell::{captured, cargo, files, output, root, succeeds, target};
+use crate::shell::{captured, cargo, files, output, program, root, succeeds, target};
 use crate::step::{Counts, Outcome};
 use crate::{Result, tools};
+use ledger::Ledger;
 
 const FLAGS: [&str; 7] = [
     "-Cpasses=sancov-module",
@@ -24,26 +28,76 @@ const FLAGS: [&str; 7] = [
 ];
 
 /// Limits per input.
-const LIMITS: [&str; 3] = ["-timeout=5", "-rss_limit_mb=512", "-max_len=65536"];
+const LIMITS: [&str; 2] = ["-timeout=5", "-rss_limit_mb=512"];
+
+/// Longest input in bytes. Longer ones take longer and seldom reach more code.
+const LONGEST: u64 = 16 << 10;
 
 /// Lines of output that are printed when a target fails.
 const SHOWN: usize = 25;
 
-/// Runs `[SECONDS] [TARGET]`.
-pub(crate) fn run(args: &[&str]) -> Result<bool> {
-    let (seconds, only) = match *args {
-        [] => (30, None),
-        [seconds] => (number(seconds)?, None),
-        [seconds, target] => (number(seconds)?, Some(target)),
-        _ => return Err("expected at most a number of seconds and a target".into()),
-    };
-    tools::cxx()?;
-    let targets: Vec<String> =
-        targets().into_iter().filter(|name| only.is_none_or(|only| only == name)).collect();
-    if targets.is_empty() {
-        return Err("no such target in fuzz/src/bin".into());
+/// What `cargo xtask fuzz` is asked to do.
+#[derive(Debug, Default, PartialEq)]
+struct Request {
+    /// Seconds, shared by all targets.
+    seconds: u64,
+    /// Names of targets; all if there are none.
+    only: Vec<String>,
+    /// Add the executions to the ledger.
+    record: bool,
+    /// Write the corpus.
+    minimise: bool,
+}
+
+impl Request {
+    /// Parses `[SECONDS] [TARGET]... [--hours N] [--record] [--minimise]`.
+    fn parse(args: &[&str]) -> Result<Self> {
+        let mut request = Self { seconds: 30, ..Self::default() };
+        let mut args = args.iter();
+        let mut is_first = true;
+        while let Some(arg) = args.next() {
+            match *arg {
+                "--record" => request.record = true,
+                "--minimise" => request.minimise = true,
+                "--hours" => {
+                    let hours = args.next().and_then(|text| text.parse::<f64>().ok());
+                    let hours = hours.filter(|hours| (0.0..=10_000.0).contains(hours));
+                    let hours = hours.ok_or("expected a number of hours after --hours")?;
+                    request.seconds = (hours * 3600.0) as u64;
+                }
+                option if option.starts_with('-') => {
+                    return Err(format!("unknown option `{option}`"));
+                }
+                text if is_first && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    request.seconds =
+                        text.parse().map_err(|_| format!("too many seconds: `{text}`"))?;
+                }
+                name => request.only.push(name.to_string()),
+            }
+            is_first = false;
+        }
+        Ok(request)
     }
-    Ok(run_all(&targets, seconds)?.failed == 0)
+}
+
+/// Runs `[SECONDS] [TARGET]... [--hours N] [--record] [--minimise]`.
+pub(crate) fn run(args: &[&str]) -> Result<bool> {
+    let request = Request::parse(args)?;
+    tools::cxx()?;
+    let all = targets();
+    if let Some(unknown) = request.only.iter().find(|name| !all.contains(name)) {
+        return Err(format!("no target `{unknown}` in fuzz/src/bin"));
+    }
+    let wanted = |name: &String| request.only.is_empty() || request.only.contains(name);
+    let targets: Vec<String> = all.into_iter().filter(wanted).collect();
+    let folder = build()?;
+    let counts = run_all(&folder, &targets, request.seconds, request.record)?;
+    if request.minimise {
+        for name in &targets {
+            corpus::minimise(&folder, name)?;
+        }
+    }
+    Ok(counts.failed == 0)
 }
 
 /// The step of `cargo xtask test`.
@@ -51,14 +105,10 @@ pub(crate) fn smoke(seconds: u64) -> Outcome {
     if let Err(why) = tools::cxx() {
         return Outcome::Skipped(why);
     }
-    match run_all(&targets(), seconds) {
+    match build().and_then(|folder| run_all(&folder, &targets(), seconds, false)) {
         Ok(counts) => Outcome::Tests(counts, true),
         Err(why) => Outcome::Failed(why),
     }
-}
-
-fn number(text: &str) -> Result<u64> {
-    text.parse().map_err(|_| format!("expected a number of seconds, found `{text}`"))
 }
 
 /// The names of the programs in `fuzz/src/bin`.
@@ -68,17 +118,20 @@ fn targets() -> Vec<String> {
 }
 
 /// Runs the targets, one per core at a time; `seconds` is the sum over all targets.
-fn run_all(targets: &[String], seconds: u64) -> Result<Counts> {
-    let folder = build()?;
+fn run_all(folder: &Path, targets: &[String], seconds: u64, record: bool) -> Result<Counts> {
     let share = (seconds / targets.len().max(1) as u64).max(1);
     let next = AtomicUsize::new(0);
     let counts = Mutex::new(Counts::default());
     let work = || -> Result<()> {
         while let Some(name) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let passed = run_target(&folder, name, share)?;
+            let executions = run_target(folder, name, share)?;
             let mut counts = counts.lock().map_err(|e| e.to_string())?;
-            counts.passed += u64::from(passed);
-            counts.failed += u64::from(!passed);
+            counts.passed += u64::from(executions.is_some());
+            counts.failed += u64::from(executions.is_none());
+            if record {
+                // Saved after every target: a long run may be interrupted.
+                Ledger::read()?.add(name, executions, share).write()?;
+            }
         }
         Ok(())
     };
@@ -108,27 +161,30 @@ fn build() -> Result<PathBuf> {
     Ok(home.join(host).join("release"))
 }
 
-/// Runs a target; returns whether it found no failure.
-fn run_target(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
+/// Runs a target; returns the number of executions, or none after a failure.
+fn run_target(folder: &Path, name: &str, seconds: u64) -> Result<Option<u64>> {
     let home = target().join("fuzz");
-    let (corpus, crashes) = (home.join("corpus").join(name), home.join("crashes").join(name));
-    for folder in [&corpus, &crashes] {
-        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
-    let mut command = crate::shell::program(folder.join(name));
+    let (corpus, crashes) = (corpus::folder(name), home.join("crashes").join(name));
+    create(&corpus)?;
+    create(&crashes)?;
+    let mut command = program(folder.join(name));
     command.args(LIMITS).arg(format!("-max_total_time={seconds}"));
+    command.arg(format!("-max_len={LONGEST}"));
     // Without a slash at the end this would be a prefix of file names.
     command.arg(format!("-artifact_prefix={}/", crashes.display()));
-    command.args(["-verbosity=0", "-print_final_stats=1"]).arg(&corpus).args(seeds(name));
+    command.args(["-verbosity=0", "-print_final_stats=1"]).arg(&corpus);
+    command.args(corpus::inputs(name)?);
     let (success, text) = captured(&mut command)?;
     if success {
         let stat = |name: &str| {
             let line = text.lines().find(|line| line.starts_with(name));
-            line.and_then(|line| line.split_whitespace().last()).unwrap_or("?")
+            line.and_then(|line| line.split_whitespace().last()?.parse::<u64>().ok())
         };
-        let (runs, new) = (stat("stat::number_of_executed_units"), stat("stat::new_units_added"));
-        println!("{name}: {runs} inputs in {seconds} s, {new} with new coverage");
-        return Ok(true);
+        let runs = stat("stat::number_of_executed_units").unwrap_or(0);
+        let new = stat("stat::new_units_added").unwrap_or(0);
+        let each = runs / seconds.max(1);
+        println!("{name}: {runs} inputs in {seconds} s ({each}/s), {new} with new coverage");
+        return Ok(Some(runs));
     }
     let lines: Vec<&str> = text.lines().collect();
     let cause = |line: &&str| line.contains("panicked at") || line.contains("ERROR: libFuzzer");
@@ -137,16 +193,25 @@ fn run_target(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
     let mut kept = lines.iter().filter_map(|line| line.split_once("Test unit written to "));
     let kept = kept.next_back().map_or("not written", |(_, path)| path);
     println!("{shown}\n{name}: FAILED; input: {kept}");
-    Ok(false)
+    Ok(None)
 }
 
-/// Folders with seed inputs: those of the target, and the test files of its format.
-fn seeds(name: &str) -> Vec<PathBuf> {
-    let format = name.strip_suffix("_open").unwrap_or(name);
-    let folders = [
-        format!("fuzz/seeds/{name}"),
-        format!("tests/golden/{format}"),
-        format!("tests/bad/{format}"),
-    ];
-    folders.iter().map(|folder| root().join(folder)).filter(|folder| folder.is_dir()).collect()
+fn create(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_long_run_are_understood() {
+        let request = Request::parse(&["--hours", "0.5", "gsd_open", "--record"]).unwrap();
+        let only = vec!["gsd_open".to_string()];
+        assert_eq!(request, Request { seconds: 1800, only, record: true, minimise: false });
+        assert_eq!(Request::parse(&[]).unwrap().seconds, 30);
+        assert_eq!(Request::parse(&["7"]).unwrap().seconds, 7);
+        assert!(Request::parse(&["--hours"]).is_err());
+        assert!(Request::parse(&["--hour", "1"]).is_err());
+    }
 }

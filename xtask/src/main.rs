@@ -37,7 +37,10 @@ cargo xtask <command>
                            --all tests conversions of all golden files instead of a selection
   python                   runs the tests of the Python package
   doors                    checks the dependency and source rules
-  fuzz [SECONDS] [TARGET]  runs all fuzz targets, or one, for SECONDS in total [default: 30]
+  fuzz [SECONDS] [TARGET]...  runs all fuzz targets, or some, for SECONDS in total [default: 30]
+      --hours N            runs for N hours in total
+      --record             adds the executions to fuzz/ledger.toml
+      --minimise           writes fuzz/corpus, which every test run replays
   bench NAME [OPTIONS]     measures spile and other implementations, writes docs/performance.md;
                            NAME is taf, scda, gsd, sdf, iotk, ops, digitizer or python
       --scale S            sizes; 1.0 is 10^9 samples or bytes [default: 1.0]

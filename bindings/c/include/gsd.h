@@ -185,8 +185,8 @@ int                 gsd_write_chunk (struct gsd_handle *handle, const char *name
                                      enum gsd_type type, uint64_t N, uint32_t M, uint8_t flags,
                                      const void *data);
 
-/* Finds a chunk in a committed frame; NULL if it does not exist. The result is valid for the next 4095
- * searches. */
+/* Finds a chunk in a committed frame; NULL if it does not exist. The result is valid until the file is closed,
+ * truncated or upgraded. */
 const struct gsd_index_entry *gsd_find_chunk (struct gsd_handle *handle, uint64_t frame,
                                               const char *name);
 

@@ -6,7 +6,7 @@ pub mod write;
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
@@ -24,7 +24,6 @@ const TYPE_CODES: Form = Form::V2;
 /// `gsd_handle_t`.
 pub struct GsdHandle {
     file: Open,
-    path: PathBuf,
     /// The last results of [`read::gsd_seed_find_chunk`].
     found: VecDeque<Box<CallerEntry>>,
     /// The results of [`read::gsd_seed_find_matching_chunk_name`].
@@ -179,8 +178,7 @@ pub unsafe extern "C" fn gsd_seed_open(fname: *const c_char, flags: u8) -> Handl
                 ));
             }
         };
-        let handle =
-            GsdHandle { file, path: path.to_path_buf(), found: VecDeque::new(), names: Vec::new() };
+        let handle = GsdHandle { file, found: VecDeque::new(), names: Vec::new() };
         Ok(Box::into_raw(Box::new(handle)))
     };
     // SAFETY: the code is not stored.

@@ -19,12 +19,18 @@ check (int condition, const char *what, int line)
   }
 }
 
+enum
+{
+  MANY = 10000
+};
+
 int
 main (int argc, char **argv)
 {
   char                path[512];
   struct gsd_handle   writer, reader;
   const struct gsd_index_entry *chunk;
+  static const struct gsd_index_entry *all[MANY];
   const char         *name;
   double              values[6] = { 1.5, 2.5, 3.5, 4.5, 5.5, 6.5 }, got[6];
   uint64_t            frame;
@@ -79,6 +85,22 @@ main (int argc, char **argv)
   CHECK (gsd_close (&writer) == GSD_ERROR_INVALID_ARGUMENT);
   CHECK (gsd_open (&writer, path, GSD_OPEN_APPEND) == 0);
   CHECK (gsd_find_chunk (&writer, 0, "values") == NULL);
+  CHECK (gsd_close (&writer) == 0);
+  /* Results of searches stay valid while the file is open. */
+  CHECK (gsd_create_and_open (&writer, path, "test", "none", 0, GSD_OPEN_READWRITE, 0) == 0);
+  for (frame = 0; frame < MANY; ++frame) {
+    CHECK (gsd_write_chunk (&writer, "n", GSD_TYPE_UINT64, 1, 1, 0, &frame) == 0);
+    CHECK (gsd_end_frame (&writer) == 0);
+  }
+  CHECK (gsd_flush (&writer) == 0);
+  for (frame = 0; frame < MANY; ++frame) {
+    CHECK ((all[frame] = gsd_find_chunk (&writer, frame, "n")) != NULL);
+  }
+  for (frame = 0; frame < MANY; ++frame) {
+    uint64_t            number;
+    CHECK (all[frame]->frame == frame && gsd_find_chunk (&writer, frame, "n") == all[frame]);
+    CHECK (gsd_read_chunk (&writer, &number, all[frame]) == 0 && number == frame);
+  }
   CHECK (gsd_close (&writer) == 0);
   CHECK (gsd_open (&writer, "/no/such/file", GSD_OPEN_READONLY) == GSD_ERROR_IO && errno == ENOENT);
   CHECK (gsd_sizeof_type (GSD_TYPE_FLOAT) == 4 && gsd_sizeof_type (99) == 0);

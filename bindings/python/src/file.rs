@@ -10,8 +10,10 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use spile::convert;
 use spile::dtype::{DType, Kind};
 use spile::error::Error;
+use spile::format::Folder;
+use spile::interchange::structure::{angstroms, labelled_number};
 use spile::interchange::{Dimensions, Variables};
-use spile::layout::{ArrayDesc, Coord, Layout};
+use spile::layout::{ArrayDesc, Coord};
 use spile::limits::Limits;
 use spile::read::{Array, Axes};
 use spile::select::Selection;
@@ -20,7 +22,10 @@ use spile::source::Source;
 use spile::tree::{Node, NodeId, ROOT};
 use spile::wire::ByteOrder;
 use spile::{Dataset, OpenOptions};
+use spile_iotk::records::{self, Template};
+use spile_iotk::wire::record::Framing;
 
+use crate::array;
 use crate::failure::Result;
 use crate::gsd::GsdFile;
 use crate::object::source;
@@ -67,20 +72,90 @@ impl File {
 
     /// Opens the files of a run as one dataset; each file is a frame.
     #[staticmethod]
-    #[pyo3(signature = (name, paths, *, max_memory=None))]
+    #[pyo3(signature = (name, paths, *, derived=false, max_memory=None))]
     fn series(
         py: Python<'_>,
         name: PathBuf,
         paths: Vec<PathBuf>,
+        derived: bool,
         max_memory: Option<u64>,
     ) -> Result<Self> {
-        let options = OpenOptions::with_limits(limits(max_memory));
+        let options = OpenOptions::with_limits(limits(max_memory)).with_derived(derived);
         py.detach(|| {
             let Some(first) = paths.first() else {
                 return Err(Error::argument("a series needs at least one file").into());
             };
-            let format = spile::REGISTRY.probe(&Source::open(first)?)?;
+            let format = spile::REGISTRY.probe_within(&Source::open(first)?, &options.limits)?;
             Ok(Self::new(Dataset::open_series(format, &name, &paths, &options)?))
+        })
+    }
+
+    /// The files of each run in a folder, the run with most files first, and the pattern of their names.
+    #[staticmethod]
+    fn runs(path: PathBuf) -> Result<Vec<(String, Vec<PathBuf>)>> {
+        let folder = Folder::open(path)?;
+        let series = spile::REGISTRY.0.iter().filter_map(|format| format.abilities().series);
+        let runs = series.map(|series| series.runs(&folder)).find(|runs| !runs.is_empty());
+        Ok(runs.unwrap_or_default().into_iter().map(|run| (run.pattern, run.files)).collect())
+    }
+
+    /// Opens a Fortran unformatted file with the types of its records. `big` is the byte order and `marker` the
+    /// size of the record markers; both are detected if `None`.
+    #[staticmethod]
+    #[pyo3(signature = (path, data, types, *, big=None, marker=None, max_memory=None))]
+    fn records(
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        data: Option<&Bound<'_, PyAny>>,
+        types: Option<&str>,
+        big: Option<bool>,
+        marker: Option<u64>,
+        max_memory: Option<u64>,
+    ) -> Result<Self> {
+        let template = types.map_or_else(|| Ok(Template::default()), str::parse)?;
+        let source = source(py, path, data)?;
+        py.detach(|| {
+            let given = if big.is_some() || marker.is_some() {
+                let mut framing = Framing::detect(&source)?.unwrap_or_default();
+                if let Some(big) = big {
+                    framing.order = if big { ByteOrder::Big } else { ByteOrder::Little };
+                }
+                framing.marker = marker.unwrap_or(framing.marker);
+                Some(framing)
+            } else {
+                None
+            };
+            let dataset = records::open(source.clone(), given, &template, &limits(max_memory));
+            Ok(Self::new(dataset.map_err(|e| e.with_format("iotk").in_source(&source))?))
+        })
+    }
+
+    /// Atomic numbers, labels, positions and cell vectors in ångström of a frame; `None` without atoms.
+    #[allow(clippy::type_complexity)] // A tuple for Python.
+    fn atoms(
+        &self,
+        py: Python<'_>,
+        frame: u64,
+    ) -> Result<Option<(Vec<u32>, Vec<String>, Vec<f64>, Option<Vec<f64>>)>> {
+        py.detach(|| {
+            let Some(atoms) = self.dataset.atoms(frame)? else { return Ok(None) };
+            let factor = angstroms(atoms.positions.units());
+            let mut positions = atoms.positions.read::<Vec<f64>>("...")?;
+            for value in &mut positions {
+                *value *= factor;
+            }
+            let label = |k: u64| {
+                let species = atoms.species.as_ref();
+                let name = species.and_then(|s| s.name(usize::try_from(k).ok()?));
+                name.unwrap_or("X").to_string()
+            };
+            let labels: Vec<String> = (0..atoms.count).map(label).collect();
+            let numbers = labels.iter().map(|label| labelled_number(label)).collect();
+            let cell = self.dataset.cell(frame)?.map(|cell| {
+                let factor = angstroms(cell.units.as_deref());
+                cell.vectors.as_flattened().iter().map(|value| factor * value).collect()
+            });
+            Ok(Some((numbers, labels, positions, cell)))
         })
     }
 
@@ -168,10 +243,7 @@ impl File {
         let (own, real) = self.desc(number)?;
         let coords = own.coords.iter().map(|coord| self.points(py, coord).map(Bound::unbind));
         let coords = coords.collect::<Result<Vec<_>>>()?;
-        let frames = match &real.layout {
-            Layout::PerFrame(table) => Some(table.len()),
-            _ => None,
-        };
+        let frames = real.layout.frames().map(|table| table.len());
         let semantics = own.semantics();
         Ok(ArrayInfo {
             dtype: real.dtype.to_string(),
@@ -207,7 +279,7 @@ impl File {
         number: usize,
     ) -> Result<(Bound<'py, PyArray1<i64>>, bool)> {
         let (_, real) = self.desc(number)?;
-        let Layout::PerFrame(table) = &real.layout else {
+        let Some(table) = real.layout.frames() else {
             return Err(Error::argument("the array has no frames").into());
         };
         let (rows, even) = py.detach(|| -> spile::error::Result<_> {
@@ -228,52 +300,55 @@ impl File {
         Ok((PyArray1::from_vec(py, rows), even))
     }
 
-    /// Reads a selection of an array: bytes, shape, and whether the first index runs fastest. With
-    /// `physical` the values are scaled `float64`. Bytes are in native byte order with `native`,
-    /// otherwise in that of the file. `None` if the frame does not contain the array.
-    #[pyo3(signature = (number, key, *, frame=None, physical=false, native=false))]
+    /// Reads a selection of an array: with `physical` the scaled values as `float64`, otherwise elements of the
+    /// NumPy type `dtype`, in native byte order with `native` and in that of the file without. `None` if the
+    /// frame does not contain the array.
     fn read<'py>(
         &self,
-        py: Python<'py>,
         number: usize,
         key: &Bound<'py, PyAny>,
         frame: Option<u64>,
         physical: bool,
         native: bool,
-    ) -> Result<Option<(Bound<'py, PyAny>, Bound<'py, PyTuple>, bool)>> {
+        dtype: &Bound<'py, PyAny>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
+        let py = key.py();
         let selection = selection(key)?;
         let Some(array) = self.open_array(number, frame)? else { return Ok(None) };
         let selected = array.select(&selection, Axes::Stored)?;
-        let shape = PyTuple::new(py, selected.shape().lengths())?;
+        let shape = selected.shape();
+        let lengths = shape.lengths();
         let fortran = array.order() == Order::F;
         let size = if physical { 8 } else { array.dtype().size() as u64 };
         let bytes = selected.count().saturating_mul(size);
         self.allow(bytes)?;
         // NumPy multiplies lengths even where one of them is zero.
-        Shape::new(selected.shape().lengths().iter().map(|n| (*n).max(1)).collect::<Vec<_>>())
-            .bytes(size as usize)?;
+        Shape::new(lengths.iter().map(|n| (*n).max(1)).collect::<Vec<_>>()).bytes(size as usize)?;
+        let shape = PyTuple::new(py, lengths)?;
         if physical {
             let values = py.detach(|| physical_values(&array, &selection, bytes))?;
-            return Ok(Some((PyArray1::from_vec(py, values).into_any(), shape, fortran)));
+            let order = PyDict::new(py);
+            order.set_item("order", if fortran { "F" } else { "C" })?;
+            let values = PyArray1::from_vec(py, values);
+            return Ok(Some(values.call_method("reshape", (shape,), Some(&order))?));
         }
-        let buffer = py.import("numpy")?.call_method1("empty", (bytes, "u1"))?;
-        {
-            let buffer = buffer.cast::<PyArray1<u8>>().map_err(PyErr::from)?;
-            let mut buffer = buffer.try_readwrite().map_err(PyErr::from)?;
-            let buffer = buffer.as_slice_mut().map_err(PyErr::from)?;
-            let order =
-                if native { ByteOrder::NATIVE } else { stored_type(self.desc(number)?.1).order() };
-            let word = array.dtype().word();
-            py.detach(|| -> spile::error::Result<()> {
-                selected.read_into(buffer)?;
-                if word > 1 && order == ByteOrder::Big {
-                    convert::swap(buffer, word);
-                }
-                Ok(())
-            })
-            .map_err(|e| self.with_location(e, number, frame))?;
+        if bytes == 0 {
+            return Ok(Some(array::zeros(shape.as_any(), dtype)?));
         }
-        Ok(Some((buffer, shape, fortran)))
+        let new = array::empty(shape.as_any(), dtype, fortran)?;
+        let buffer = array::bytes_mut(&new);
+        let order =
+            if native { ByteOrder::NATIVE } else { stored_type(self.desc(number)?.1).order() };
+        let word = array.dtype().word();
+        py.detach(|| -> spile::error::Result<()> {
+            selected.read_into(buffer)?;
+            if word > 1 && order == ByteOrder::Big {
+                convert::swap(buffer, word);
+            }
+            Ok(())
+        })
+        .map_err(|e| self.with_location(e, number, frame))?;
+        Ok(Some(new.into_any()))
     }
 
     /// Read-only view of the bytes of an array; `None` if they are not contiguous in memory.
@@ -435,12 +510,8 @@ fn map(path: &std::path::Path) -> Result<Source> {
 
 /// Element type of the bytes of an array. Decoded and generated values are little-endian.
 fn stored_type(array: &ArrayDesc) -> DType {
-    match array.layout {
-        Layout::Inline(..) | Layout::EncodedWhole { .. } | Layout::Fill(_) => {
-            array.dtype.with_order(ByteOrder::Little)
-        }
-        _ => array.dtype,
-    }
+    let order = array.layout.is_always_little().then_some(ByteOrder::Little);
+    order.map_or(array.dtype, |order| array.dtype.with_order(order))
 }
 
 /// NumPy type of the stored bytes; `None` if only `float64` can represent the values.

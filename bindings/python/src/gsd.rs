@@ -6,6 +6,7 @@ use std::time::Duration;
 use numpy::{
     PyArray1, PyArrayDescrMethods as _, PyUntypedArray, PyUntypedArrayMethods as _, npyffi,
 };
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
@@ -17,6 +18,7 @@ use spile_gsd::semantics::Trajectory;
 use spile_gsd::wire::{About, TYPES, Type};
 use spile_gsd::{Chunk, Commit, File, Mode, Version, Writer};
 
+use crate::array;
 use crate::failure::Result;
 use crate::file::limits;
 
@@ -322,7 +324,7 @@ fn read<'py, 'c>(
     let mut parts: Vec<(u64, &mut [u8])> = Vec::with_capacity(chunks.len());
     for (chunk, array) in chunks.iter().zip(&arrays) {
         let mut at = chunk.data.offset;
-        let mut rest = new_bytes(array);
+        let mut rest = array::bytes_mut(array);
         while rest.len() > 2 * SHARE {
             let (head, tail) = rest.split_at_mut(SHARE);
             parts.push((at, head));
@@ -334,7 +336,7 @@ fn read<'py, 'c>(
     let mut out = Vec::with_capacity(chunks.len());
     for (chunk, array) in chunks.iter().zip(arrays) {
         let values = if chunk.data.kind == Type::Character && chunk.entry.m == 1 {
-            text(py, new_bytes(&array))?.into_any()
+            text(py, array::bytes_mut(&array))?.into_any()
         } else {
             array.into_any()
         };
@@ -357,11 +359,7 @@ fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
 
 /// An array for the elements of a chunk, not initialised; with one dimension if it has one column.
 fn new_array<'py>(py: Python<'py>, chunk: &Chunk) -> Result<Bound<'py, PyUntypedArray>> {
-    static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static TYPES_OF: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
-    let empty = EMPTY.get_or_try_init(py, || -> PyResult<_> {
-        Ok(py.import("numpy")?.getattr("empty")?.unbind())
-    })?;
     let dtypes = TYPES_OF.get_or_try_init(py, || -> PyResult<_> {
         let numpy = py.import("numpy")?;
         let dtype = |kind: &Type| {
@@ -373,27 +371,9 @@ fn new_array<'py>(py: Python<'py>, chunk: &Chunk) -> Result<Bound<'py, PyUntyped
     })?;
     let kind = TYPES.iter().position(|kind| *kind == chunk.data.kind).unwrap_or(0);
     let (n, m) = (chunk.entry.n, chunk.entry.m);
-    let array = if m == 1 {
-        empty.bind(py).call1((n, dtypes[kind].bind(py)))?
-    } else {
-        empty.bind(py).call1(((n, m), dtypes[kind].bind(py)))?
-    };
-    Ok(array.cast_into::<PyUntypedArray>().map_err(PyErr::from)?)
-}
-
-/// The memory of an array of [`new_array`].
-#[allow(unsafe_code, clippy::mut_from_ref)]
-fn new_bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> &'a mut [u8] {
-    let len = array.len() * array.dtype().itemsize();
-    if len == 0 {
-        return &mut [];
-    }
-    // SAFETY: the array was created by `numpy.empty` in this module, so that it owns `len` contiguous
-    // bytes. Nobody else has it yet, and the caller uses one slice at a time.
-    unsafe {
-        let array: *mut npyffi::PyArrayObject = array.as_array_ptr();
-        std::slice::from_raw_parts_mut((*array).fields.data.cast::<u8>(), len)
-    }
+    let dtype = dtypes[kind].bind(py);
+    let shape = if m == 1 { n.into_bound_py_any(py)? } else { (n, m).into_bound_py_any(py)? };
+    Ok(array::empty(&shape, dtype, false)?)
 }
 
 /// The bytes of a C-contiguous array of little-endian numbers.

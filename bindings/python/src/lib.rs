@@ -7,6 +7,7 @@
 //! | file | content |
 //! |---|---|
 //! | `file` | open files: tree, arrays, zero-copy views |
+//! | `array` | new NumPy arrays |
 //! | `object` | paths, bytes and Python file objects as sources |
 //! | `select` | Python indices to selections |
 //! | `value` | attributes to and from Python |
@@ -22,12 +23,14 @@
 // PyO3 passes converted arguments by value. Tuples returned to the Python layer are unpacked there.
 #![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
 
+mod array;
 mod failure;
 mod file;
 mod gsd;
 mod native;
 mod object;
 mod parallel;
+mod particles;
 mod select;
 mod value;
 mod verbs;
@@ -55,9 +58,18 @@ fn _spile(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(verbs::probe, m)?,
         wrap_pyfunction!(verbs::sample, m)?,
         wrap_pyfunction!(verbs::main, m)?,
+        wrap_pyfunction!(particles::species, m)?,
+        wrap_pyfunction!(particles::track, m)?,
+        wrap_pyfunction!(particles::histogram, m)?,
+        wrap_pyfunction!(particles::energies, m)?,
         wrap_pyfunction!(write::write, m)?,
         wrap_pyfunction!(native::taf::taf_create, m)?,
         wrap_pyfunction!(native::taf::taf_append, m)?,
+        wrap_pyfunction!(native::taf::taf_replace, m)?,
+        wrap_pyfunction!(native::taf::taf_backup, m)?,
+        wrap_pyfunction!(native::taf::taf_probe, m)?,
+        wrap_pyfunction!(native::taf::taf_summarize, m)?,
+        wrap_pyfunction!(native::taf::taf_export, m)?,
         wrap_pyfunction!(native::taf::taf_crop, m)?,
         wrap_pyfunction!(native::taf::taf_permute, m)?,
         wrap_pyfunction!(native::taf::taf_grid, m)?,

@@ -284,7 +284,7 @@ pub(crate) fn salvage(
 ) -> Result<String> {
     let (source, limits) = (Source::open(&path)?, limits(max_memory));
     watched(py, &source, progress, || {
-        let format = spile::REGISTRY.probe(&source)?;
+        let format = spile::REGISTRY.probe_within(&source, &limits)?;
         let mut sink = Sink::create(&output, overwrite(overwrite_output))?;
         let salvager = format.abilities().salvager.ok_or_else(|| {
             let name = format.info().name;

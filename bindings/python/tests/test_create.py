@@ -136,7 +136,42 @@ def test_taf_operations(tmp_path):
         spile.open(tmp_path / "t.taf")["data"][...].T, spile.open(path)["data"][...]
     )
     with pytest.raises(TypeError):
-        taf.grid(path, 1)
+        taf.adjust(path, 1)
+
+
+def test_taf_operations_have_their_names_and_typed_results(tmp_path):
+    path = tmp_path / "a.taf"
+    values = np.arange(6.0).reshape(6, 1)
+    taf.create(path, values, dtype="flt64", grids=[(1.0, 0.5)], comment="one")
+    header = taf.probe(path)
+    assert (header.dtype, header.shape, header.map) == ("flt64", (6, 1), None)
+    assert header.grids == ((1.0, 0.5), (1.0, 1.0)) and "one" in header.comments
+    np.testing.assert_array_equal(taf.map(path), values)
+    grid, part = taf.read(path, grid=(1.5, 2.5))
+    assert grid.tolist() == [1.5, 2.0, 2.5] and part[:, 0].tolist() == [1.0, 2.0, 3.0]
+    assert taf.read(path, index=(2, 3)).values[:, 0].tolist() == [1.0, 2.0]
+    assert taf.append(path, np.array([6.0, 7.0]), dimension=1) == (1, (8, 1), 0)
+    with pytest.raises(spile.SpileError):
+        taf.append(path, np.array([6.0, 7.0]))
+    assert taf.append(path, np.zeros((8, 1))).dimension == 2
+    everything, first, second = taf.summarize(path)
+    assert (everything.column, first.column, second.column) == (None, 1, 2)
+    assert (first.min, first.max, first.mean, first.count) == (0.0, 7.0, 3.5, 8)
+    assert taf.replace(path, np.ones((8, 2))) == 0
+    assert taf.adjust(path, 1, start=0.0) == (0.0, 0.5)
+    taf.add_comment(path, "two")
+    assert "two" in taf.probe(path).comments
+    taf.set_comment(path, "three")
+    assert taf.probe(path).comments.strip() == "three"
+    copy = taf.backup(path)
+    assert copy.name == "a-backup-1.taf" and copy.read_bytes() == path.read_bytes()
+    assert taf.export(path).count("\n") >= 8
+    assert taf.export(path, tmp_path / "a.txt") is None and (tmp_path / "a.txt").exists()
+    np.savetxt(tmp_path / "c.txt", np.arange(8.0).reshape(4, 2))
+    (written,) = taf.convert(tmp_path / "c.txt")
+    assert written == tmp_path / "c.taf" and taf.probe(written).shape[0] == 4
+    picture = taf.plot(path, tmp_path / "a.svg")
+    assert picture.read_text().startswith("<svg")
 
 
 def test_datasets_of_xarray_can_be_written(tmp_path):

@@ -164,7 +164,7 @@ def test_errors_have_a_class_a_place_and_survive_pickling(tmp_path):
     with pytest.raises(spile.errors.NotThisFormatError):
         spile.open(b"hello, this is no file of ours")
     with pytest.raises(spile.errors.TruncatedError) as caught:
-        spile.open(golden("sdf/hand_truncated.sdf"))
+        spile.hash(golden("sdf/hand_truncated.sdf"))
     error = pickle.loads(pickle.dumps(caught.value))
     assert error.code == caught.value.code and error.code.startswith("sdf-")
     assert error.path.endswith("hand_truncated.sdf") and error.hint and error.offset is not None

@@ -130,7 +130,9 @@ def test_many_files_are_converted_into_a_folder(tmp_path):
     files = [golden("sdf/epoch1d_normal_0000.sdf"), golden("sdf/epoch1d_normal_0001.sdf")]
     done = spile.convert(files, into=tmp_path / "out", to="netcdf")
     assert (done["written"], done["skipped"], done["failed"]) == (2, 0, 0)
-    files.append(golden("sdf/hand_truncated.sdf"))
+    header = tmp_path / "header.sdf"
+    header.write_bytes(pathlib.Path(golden("sdf/hand_truncated.sdf")).read_bytes()[:60])
+    files.append(header)
     done = spile.convert(files, into=tmp_path / "out", to="netcdf")
     assert (done["written"], done["skipped"], done["failed"]) == (0, 2, 1)
     assert isinstance(done["files"][2]["error"], spile.SpileError)

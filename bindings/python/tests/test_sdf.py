@@ -4,6 +4,7 @@ import os
 import pathlib
 import pickle
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -125,7 +126,7 @@ def test_selected_variables_keep_only_their_coordinates(run):
 
 
 def test_dumps_of_other_jobs_are_refused(run):
-    shutil.copy(TWO_DIMENSIONS, run / "other.sdf")
+    shutil.copy(TWO_DIMENSIONS, run / "epoch1d_normal_0099.sdf")
     with pytest.raises(ValueError, match=r"expected a dump of job \d+, found job \d+"):
         spile.open_mfdataset(run)
     preprocess = spile.SDFPreprocess()
@@ -304,3 +305,19 @@ def test_arrays_left_out_of_a_series_are_named_in_a_warning(tmp_path):
         spile.create(tmp_path / f"{k:04}.sdf", {"Fields": {"n": field}})
     with pytest.warns(UserWarning, match="0001.sdf: expected float32, found int32"):
         spile.open_series(tmp_path)
+
+
+def test_particle_variables_that_a_run_leaves_out_are_a_warning(tmp_path):
+    for dump in DUMPS[:2]:
+        shutil.copy(dump, tmp_path)
+    with pytest.warns(
+        UserWarning, match="particle variables are not included; keep_particles=True"
+    ):
+        assert "Particles_Px_electron" not in xr.open_dataset(tmp_path, engine="spile")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "Particles_Px_electron" in xr.open_dataset(
+            tmp_path, engine="spile", keep_particles=True
+        )
+        # A single dump is opened as by sdf-xarray.
+        xr.open_dataset(DUMPS[0], engine="spile")

@@ -170,6 +170,23 @@ def test_trajectories_have_frames_particles_and_logs():
                 assert int(ds["step"][k]) == frame.configuration.step
 
 
+def test_rows_that_a_frame_lacks_are_nan_in_all_particle_arrays():
+    gsd = pytest.importorskip("gsd.hoomd")
+    path = golden("gsd/py-5.0.1/hoomd_varying_N.gsd")
+    ds = xr.open_dataset(path, engine="spile")
+    with gsd.open(path) as trajectory:
+        counts = [int(frame.particles.N) for frame in trajectory]
+        assert len(set(counts)) > 1 and ds["n_particles"].values.tolist() == counts
+        for k, frame in enumerate(trajectory):
+            for name in ("position", "typeid", "body", "image", "mass"):
+                values = ds[name].isel(frame=k).values
+                np.testing.assert_array_equal(values[: counts[k]], getattr(frame.particles, name))
+                assert np.isnan(values[counts[k] :]).all(), name
+    same = xr.open_dataset(golden("gsd/py-5.0.1/hoomd_many_frames.gsd"), engine="spile")
+    assert same["typeid"].dtype == np.uint32
+    assert (same["n_particles"] == same.sizes["particle"]).all()
+
+
 def test_other_formats_have_dimensions_and_points():
     taf = xr.open_dataset(golden("taf/good/example_2d_101x3.taf"), engine="spile")
     (name,) = taf.data_vars

@@ -9,6 +9,7 @@ use spile_core::error::{Error, Result};
 use spile_core::format::{FormatWriter, Loss, WriteOptions};
 use spile_core::sink::Sink;
 use spile_interchange::Table;
+use spile_interchange::table::{complex_losses, split_complex};
 
 use crate::Arrow;
 use crate::write::FileWriter;
@@ -26,13 +27,28 @@ fn table(content: &Dataset) -> Result<Table<'_>> {
     Table::new(content, "arrow-011", fits)
 }
 
+/// The compression of buffers. Fails for those that Arrow does not have.
+fn encoder(options: &WriteOptions) -> Result<Option<Encoder>> {
+    match options.compression.and_then(Encoder::new) {
+        None => Ok(None),
+        Some(zstd @ Encoder::Zstd(_)) => Ok(Some(zstd)),
+        Some(_) => Err(Error::argument("arrow files are compressed with zstd")),
+    }
+}
+
 impl FormatWriter for Arrow {
     fn options(&self) -> &'static [&'static str] {
         &["compression"]
     }
 
+    fn check_options(&self, _: &Dataset, _: &Path, options: &WriteOptions) -> Result<()> {
+        encoder(options).map(drop)
+    }
+
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        Ok(table(content)?.stored_losses("Arrow"))
+        let split = split_complex(content)?;
+        let losses = table(split.as_ref().unwrap_or(content))?.stored_losses("Arrow");
+        Ok(complex_losses(content, losses))
     }
 
     fn write(
@@ -41,11 +57,9 @@ impl FormatWriter for Arrow {
         sink: &mut Sink,
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
-        let encoder = options.compression.and_then(Encoder::new);
-        if encoder.is_some_and(|encoder| !matches!(encoder, Encoder::Zstd(_))) {
-            return Err(Error::argument("arrow files are compressed with zstd"));
-        }
-        let table = table(content)?;
+        let encoder = encoder(options)?;
+        let split = split_complex(content)?;
+        let table = table(split.as_ref().unwrap_or(content))?;
         let mut file = FileWriter::new(&table, encoder, sink)?;
         table.groups(BATCH, &mut |piece, starts| {
             if starts {

@@ -25,7 +25,7 @@ pub(crate) enum Storage {
 /// Conversion of a stored value to an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Conversion {
-    /// The same bytes, with zeros after them.
+    /// Returns the bytes with zeros appended.
     Copy,
     /// An integer of this type as float64.
     Float(DType),

@@ -66,13 +66,12 @@ impl Compression {
         text
     }
 
-    /// A writer of a new file: `by_name` is the compression of its name, which `options` must not contradict. Its
-    /// result is complete after `Encoder::finish`.
-    pub(crate) fn encoder<W: Write>(
-        by_name: Option<Self>,
+    /// The compression of a new file at `path`; the name and `options` must not contradict each other.
+    pub(crate) fn of_new(
+        path: &Path,
         options: Option<format::Compression>,
-        out: W,
-    ) -> Result<Encoder<W>> {
+    ) -> Result<Option<Self>> {
+        let by_name = Self::of_name(path);
         let asked = match options.map(|own| own.compressor) {
             None => by_name,
             Some(Compressor::None) => None,
@@ -84,8 +83,17 @@ impl Compression {
             let message = "the compression differs from that of the file name";
             return Err(Error::argument(message).hint("names end with .csv, .csv.gz or .csv.zst"));
         }
+        Ok(asked)
+    }
+
+    /// A writer of a new file at `path`. Its result is complete after `Encoder::finish`.
+    pub(crate) fn encoder<W: Write>(
+        path: &Path,
+        options: Option<format::Compression>,
+        out: W,
+    ) -> Result<Encoder<W>> {
         let level = options.and_then(|own| own.level);
-        Ok(match asked {
+        Ok(match Self::of_new(path, options)? {
             None => Encoder::None(out),
             Some(Self::Gzip | Self::Bzip2) => {
                 let level = level.and_then(|level| u32::try_from(level).ok());

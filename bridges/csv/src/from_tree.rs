@@ -16,7 +16,9 @@ use spile_core::semantics::{Role, Semantics};
 use spile_core::sink::Sink;
 use spile_core::tree::{Node, NodeId, ROOT};
 use spile_core::wire::ByteOrder;
-use spile_interchange::table::{Axis, Column, Content, FRAME_COLUMNS, Field, Piece, Table};
+use spile_interchange::table::{
+    Axis, Column, Content, FRAME_COLUMNS, Field, Piece, Table, complex_losses, split_complex,
+};
 use spile_interchange::{Kept, Losses};
 
 use crate::Csv;
@@ -36,8 +38,14 @@ impl FormatWriter for Csv {
         &["compression"]
     }
 
+    fn check_options(&self, _: &Dataset, path: &Path, options: &WriteOptions) -> Result<()> {
+        Compression::of_new(path, options.compression).map(drop)
+    }
+
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        Ok(Job::new(content)?.losses())
+        let split = split_complex(content)?;
+        let losses = Job::new(split.as_ref().unwrap_or(content))?.losses();
+        Ok(complex_losses(content, losses))
     }
 
     fn streams(&self) -> bool {
@@ -51,12 +59,16 @@ impl FormatWriter for Csv {
         sink: &mut Sink,
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
-        let job = Job::new(content)?;
+        let split = split_complex(content)?;
+        let job = Job::new(split.as_ref().unwrap_or(content))?;
+        let path = sink.path().to_path_buf();
         let mut encoder: Encoder<&mut Sink> =
-            Compression::encoder(Compression::of_name(sink.path()), options.compression, sink)?;
+            Compression::encoder(&path, options.compression, sink)?;
         job.write(&mut |text| Ok(encoder.write_all(text)?))?;
         encoder.finish()?;
-        job.found()
+        // Losses of both parts are those of the array.
+        let found = complex_losses(content, job.found()?);
+        Ok(found.into_iter().filter(|loss| loss.kind != LossKind::Name).collect())
     }
 }
 
@@ -64,7 +76,7 @@ impl FormatWriter for Csv {
 struct Job<'a> {
     content: &'a Dataset,
     table: Table<'a>,
-    /// What was found while writing, one item per array of the table.
+    /// Losses found while writing, one item per array of the table.
     found: Vec<Found>,
 }
 

@@ -1,5 +1,7 @@
 //! Recognition of tables from their first lines: separator, comments, names and units of the columns.
 
+use std::collections::{HashMap, HashSet};
+
 use spile_core::format::Score;
 use spile_core::text_records::is_unit;
 
@@ -9,6 +11,9 @@ use crate::wire::{BLANKS, Dialect, unquoted};
 
 /// Records that are examined.
 const RECORDS: usize = 40;
+
+/// Largest number of records with names.
+const MAX_LEVELS: usize = 5;
 
 /// Separators in order of preference.
 const SEPARATORS: [u8; 5] = [b',', b';', b'\t', b'|', BLANKS];
@@ -167,8 +172,9 @@ impl<'a> Sample<'a> {
         let above = self.names_above(preamble, width);
         let named = Self::is_header(first, body, above.is_none());
         let mut names = Vec::new();
+        let levels = if named { self.levels() } else { 1 };
         if named {
-            names.extend(first.fields.iter().map(|field| name(field)));
+            names = self.joined_names(levels);
         } else if let Some(above) = above {
             names = above;
         } else {
@@ -189,9 +195,9 @@ impl<'a> Sample<'a> {
             // Names of rows, as R writes them.
             names.insert(0, String::new());
         }
-        let units = if named { self.units(names.len()) } else { None };
-        let score = self.score(named, units.is_some());
-        let skipped = usize::from(named) + usize::from(units.is_some());
+        let units = if named && levels == 1 { self.units(names.len()) } else { None };
+        let skipped = if named { levels + usize::from(units.is_some()) } else { 0 };
+        let score = self.score(named, skipped.max(1));
         Some(self.finish(preamble, &names, units.as_deref(), (width, skipped), score))
     }
 
@@ -229,6 +235,77 @@ impl<'a> Sample<'a> {
         integers && several && !is_number(&fields[0]) && fields[1..].iter().all(digits)
     }
 
+    /// Number of records with names, of which pandas writes several for columns of several levels: no field is a
+    /// number, and there is a name above every column of numbers. The last one may have only the name of the index.
+    /// The first one repeats a name, or has empty ones above names; other rows of words are values.
+    fn levels(&self) -> usize {
+        let [first, second, ..] = &self.rows[..] else { return 1 };
+        let width = first.fields.len();
+        let text = |row: &Row<'_>, k: usize| -> Option<String> {
+            let field = row.fields.get(k)?.trim_ascii();
+            (!is_missing(field)).then(|| name(field)).filter(|text| !text.is_empty())
+        };
+        let mut seen = HashSet::new();
+        let repeated = (0..width).filter_map(|k| text(first, k)).any(|text| !seen.insert(text));
+        let unnamed = (1..width).any(|k| text(first, k).is_none() && text(second, k).is_some());
+        let indexed = text(first, 0).is_none() && text(second, 0).is_none();
+        if width < 2
+            || !(repeated || unnamed || indexed)
+            || (!repeated && self.units(width).is_some())
+        {
+            return 1;
+        }
+        let fits = |levels: usize| {
+            let Some((names, body)) = self.rows.split_at_checked(levels) else { return false };
+            let is_value =
+                |field: &&[u8]| unquoted(field).map_or(is_number(field), |f| is_number(&f));
+            let alike =
+                |row: &Row<'_>| row.fields.len() == width && !row.fields.iter().any(is_value);
+            // A column without a name is the index.
+            let is_index = |k: usize| k == 0 && text(first, 0).is_none();
+            let numeric = (0..width).filter(|k| !is_index(*k) && is_numeric(body, *k));
+            let numeric: Vec<usize> = numeric.collect();
+            let named = |row: &Row<'_>| numeric.iter().all(|k| text(row, *k).is_some());
+            let mut more = names.iter().skip(1);
+            !numeric.is_empty()
+                && more.clone().all(alike)
+                && (more.clone().all(named)
+                    || (levels > 2
+                        && more.next_back().is_some_and(has_only_first)
+                        && more.all(named)))
+        };
+        (2..=MAX_LEVELS).rev().find(|levels| fits(*levels)).unwrap_or(1)
+    }
+
+    /// The names of the columns in the first records, those of several levels as a path. An empty name of a level
+    /// above another one is that of the column before.
+    fn joined_names(&self, levels: usize) -> Vec<String> {
+        let rows = &self.rows[..levels];
+        let mut names: Vec<String> = rows[0].fields.iter().map(|field| name(field)).collect();
+        let index = rows.last().filter(|row| levels > 2 && has_only_first(row));
+        let rows = &rows[..levels - usize::from(index.is_some())];
+        for (level, row) in rows.iter().enumerate().skip(1) {
+            let mut above = String::new();
+            for (k, (own, field)) in names.iter_mut().zip(&row.fields).enumerate() {
+                // The names of the first column may be those of the levels.
+                if level == 1 && own.is_empty() && k > 0 {
+                    own.clone_from(&above);
+                } else if level == 1 {
+                    above.clone_from(own);
+                }
+                let below = name(field);
+                if !below.is_empty() {
+                    let slash = if own.is_empty() { "" } else { "/" };
+                    *own = format!("{own}{slash}{below}");
+                }
+            }
+        }
+        if let (Some(row), Some(first)) = (index, names.first_mut()) {
+            *first = name(row.fields[0]);
+        }
+        names
+    }
+
     /// Names in the last comment above the rows.
     fn names_above(&self, preamble: &Preamble<'_>, width: usize) -> Option<Vec<String>> {
         let line = preamble.last.trim_ascii();
@@ -255,31 +332,25 @@ impl<'a> Sample<'a> {
     }
 
     /// Columns of numbers are a sign of a table; words with commas between them may be a text.
-    fn score(&self, named: bool, units: bool) -> Score {
+    fn score(&self, named: bool, skipped: usize) -> Score {
         let fits = self.rank().0;
         // A file of one column has no separators.
         let single = !fits && self.rows.iter().all(|row| row.fields.len() == 1);
-        let body = &self.rows[1 + usize::from(units)..];
+        let (body, more) = (&self.rows[skipped..], skipped > 1);
         let quoted = |field: &[u8]| unquoted(field).is_some();
         if named && self.dialect.separator == b',' && self.rows[0].fields.iter().all(|f| quoted(f))
         {
             return 60;
         }
-        let is_numeric = |k: usize| {
-            let values = || body.iter().filter_map(|row| row.fields.get(k));
-            let number =
-                |field: &&[u8]| unquoted(field).map_or(is_number(field), |f| is_number(&f));
-            values().any(&number) && values().all(|field| number(field) || is_missing(field))
-        };
         let width = body.first().map_or(0, |row| row.fields.len());
-        let numeric = (0..width).filter(|k| is_numeric(*k)).count();
+        let numeric = (0..width).filter(|k| is_numeric(body, *k)).count();
         let one_word = |field: &[u8]| field.split(u8::is_ascii_whitespace).count() <= 2;
         match (fits, self.dialect.separator == BLANKS) {
             (true, false) if named && numeric > 0 => 25,
             (true, false) if body.is_empty() => 0,
             (true, false) => 3,
             // Blanks between numbers are the format `columns`.
-            (true, true) if named && numeric > 0 && (numeric < width || units) => 22,
+            (true, true) if named && numeric > 0 && (numeric < width || more) => 22,
             _ if single
                 && named
                 && numeric == 1
@@ -290,6 +361,25 @@ impl<'a> Sample<'a> {
             _ => 0,
         }
     }
+}
+
+/// Whether all fields but the first are empty.
+fn has_only_first(row: &Row<'_>) -> bool {
+    row.fields.iter().skip(1).all(|field| name(field).is_empty())
+}
+
+/// Whether a column of some rows has numbers, and besides them only missing values.
+fn is_numeric(rows: &[Row<'_>], k: usize) -> bool {
+    let number = |field: &[u8]| unquoted(field).map_or(is_number(field), |f| is_number(&f));
+    let mut found = false;
+    for field in rows.iter().filter_map(|row| row.fields.get(k)) {
+        if number(field) {
+            found = true;
+        } else if !is_missing(field) {
+            return false;
+        }
+    }
+    found
 }
 
 /// The text of a name. Names that are not UTF-8 are Latin-1.
@@ -309,7 +399,7 @@ fn headings(names: &[String], units: Option<&[String]>) -> Vec<Heading> {
     let mut all: Vec<Heading> = names.iter().map(|name| Heading::parse(name)).collect();
     // Brackets that distinguish columns are part of the name: `T (min)` and `T (max)`.
     let key = |own: &Heading| (own.path.clone(), own.index.clone());
-    let mut counts = std::collections::HashMap::new();
+    let mut counts = HashMap::new();
     for own in &all {
         *counts.entry(key(own)).or_insert(0_u32) += 1;
     }
@@ -318,7 +408,7 @@ fn headings(names: &[String], units: Option<&[String]>) -> Vec<Heading> {
             *own = Heading { path: name.clone(), ..Heading::default() };
         }
     }
-    let mut taken = std::collections::HashSet::new();
+    let mut taken = HashSet::new();
     for (k, own) in all.iter_mut().enumerate() {
         own.path = own.path.trim_end_matches('/').to_string();
         if own.path.trim_start_matches('/').is_empty() {
@@ -369,6 +459,15 @@ mod tests {
                 28,
                 25,
             ),
+            (",a,a,b\n,x,y,x\n0,1,2,3\n", &["index", "a/x", "a/y", "b/x"], 14, 25),
+            ("a,a,b\nx,y,x\n0,1,2\n", &["a/x", "a/y", "b/x"], 12, 25),
+            ("p,a,,b\nq,x,y,x\nid,,,\n0,1,,3\n", &["id", "a/x", "a/y", "b/x"], 21, 25),
+            (",v,v\n,mean,std\ng,,\nu,1.5,0.7\nv,3,\n", &["g", "v/mean", "v/std"], 19, 25),
+            ("\"a\",\"b\"\n\"1\",\"2\"\n\"3\",\"4\"\n", &["a", "b"], 8, 60),
+            ("a,a\nm,s\n1,2\n", &["a/m", "a/s"], 8, 25),
+            ("a,b\nx,y\nz,w\n", &["a", "b"], 4, 3),
+            ("a,b\nx,n/d\ny,2\n", &["a", "b"], 4, 3),
+            ("a,,b,\nx,y,x,y\n0,1,2,3\n", &["a/x", "a/y", "b/x", "b/y"], 14, 25),
             ("X,CH1,\nSecond,Volt,\n0,1,\n1,2,\n", &["X (Second)", "CH1 (Volt)"], 20, 25),
             ("a,b\n1,2,\n3,4,\n", &["a", "b"], 4, 25),
             ("a,a,T (min),T (max)\n1,2,3,4\n", &["a", "a.1", "T (min) ()", "T (max) ()"], 20, 25),

@@ -322,7 +322,7 @@ impl Native for Table {
                 let (path, kind) = (node.path.clone(), "text".into());
                 Object { path, id: None, frame, kind, array }
             };
-            let Layout::PerFrame(table) = &desc.layout else {
+            let Some(table) = desc.layout.frames() else {
                 each(object(None, desc.clone()))?;
                 continue;
             };

@@ -18,7 +18,7 @@ use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Compressor, FormatWriter, Loss, LossKind, WriteOptions};
+use spile_core::format::{Compressor, FormatWriter, GuestAttribute, Loss, LossKind, WriteOptions};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, NodeId, ROOT, Value};
@@ -27,7 +27,8 @@ use spile_interchange::{Dimensions, Flat, Variables, cf, flat_losses, root_attri
 
 use crate::to_tree::scales::{DESCRIPTION, is_reserved};
 use crate::write::{
-    Data, DatasetType, FilePlan, HeapObject, LinkTarget, MAX_ATTRIBUTES, ObjectKind, datatype,
+    Data, DatasetType, FilePlan, HeapObject, LinkTarget, MAX_ATTRIBUTES, MAX_MESSAGE, ObjectKind,
+    datatype,
 };
 pub(crate) use attribute::Flavor;
 use attribute::attach_value;
@@ -75,6 +76,10 @@ impl FormatWriter for Flavor {
         *self == Self::NetCdf
     }
 
+    fn check_options(&self, content: &Dataset, _: &Path, options: &WriteOptions) -> Result<()> {
+        self.chunked(content, options).map(drop)
+    }
+
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
         Writer::planned(content, *self)?;
         let losses = flat_losses(content, self.name(), |array| match array.dtype.size() {
@@ -103,15 +108,24 @@ impl FormatWriter for Flavor {
         sink: &mut Sink,
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
-        let supported = [Compressor::Gzip, Compressor::Zstd];
-        let chunks = ChunkOptions::new(options, self.name(), &supported)?;
-        let mut writer = Writer::planned(content, *self)?;
+        let mut writer = self.chunked(content, options)?;
         if let Some(links) = &options.guest_links {
             writer.make_guest(links);
         }
-        writer.set_chunks(chunks)?;
+        writer.add_guest_attributes(&options.guest_attributes)?;
         writer.write(sink)?;
         Ok(Vec::new())
+    }
+}
+
+impl Flavor {
+    /// The plan of a file with these chunks and this compression. Fails if `options` do not fit the content.
+    fn chunked(self, content: &Dataset, options: &WriteOptions) -> Result<Writer> {
+        let supported = [Compressor::Gzip, Compressor::Zstd];
+        let chunks = ChunkOptions::new(options, self.name(), &supported)?;
+        let mut writer = Writer::planned(content, self)?;
+        writer.set_chunks(chunks)?;
+        Ok(writer)
     }
 }
 
@@ -126,7 +140,7 @@ fn flatten(content: &Dataset, flavor: Flavor) -> Result<Flat> {
         for id in half {
             let Some(array) = &mut tree.node_mut(id).array else { continue };
             array.dtype = DType::F32;
-            if !matches!(array.layout, Layout::PerFrame(_) | Layout::Same(_)) {
+            if array.layout.frames().is_none() && array.layout.same().is_none() {
                 array.layout = Layout::Fill([0; 4].into());
             }
         }
@@ -396,6 +410,27 @@ impl Writer {
             let target = LinkTarget::Path(target.clone());
             self.plan.link_to(group.unwrap_or(0), name, target);
         }
+    }
+
+    /// Adds attributes with types of their own. Fails if an object does not exist or the attribute is too large.
+    fn add_guest_attributes(&mut self, attributes: &[GuestAttribute]) -> Result<()> {
+        for GuestAttribute { path, name, dtype, dims, bytes } in attributes {
+            let id = self.flat.tree().at(path);
+            let object =
+                id.and_then(|id| if id == ROOT { Some(0) } else { self.objects.get(&id).copied() });
+            let object = object.filter(|_| bytes.len() < MAX_MESSAGE / 2).ok_or_else(|| {
+                let message = format!("attribute \"{name}\" cannot be stored");
+                Error::unsupported("hdf5-037", message).in_object(format!("\"{path}\""))
+            })?;
+            self.plan.attach(
+                object,
+                name,
+                datatype::of(*dtype),
+                dims.clone(),
+                Data::Raw(bytes.clone()),
+            );
+        }
+        Ok(())
     }
 
     /// A name that the format allows. HDF5 forbids slashes and dots as names; netCDF also control

@@ -35,7 +35,7 @@ use dataset::{Content, StoredDataset};
 use decoder::Decoder;
 use files::OtherFiles;
 use links::PendingLink;
-use virtual_dataset::PendingVirtual;
+use virtual_dataset::{PendingVirtual, SourceFiles};
 
 /// Attributes that only netCDF libraries write.
 const NETCDF: [&str; 4] = ["_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"];
@@ -50,15 +50,11 @@ struct File {
 /// Reads all metadata. Objects that cannot be read are warnings of severity error. Fails if there is no
 /// HDF5 superblock or root group, or if the metadata exceed the limits.
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
-    open_with(source, options, true)
+    open_with(source, options, &SourceFiles::default())
 }
 
-/// Opens a file that is the source of a virtual dataset. Its datasets do not refer to other files.
-fn open_source(source: Source, options: &OpenOptions) -> Result<Parsed> {
-    open_with(source, options, false)
-}
-
-fn open_with(source: Source, options: &OpenOptions, others: bool) -> Result<Parsed> {
+/// [`open`] of a file that may be the source of virtual datasets in one of the files that are being opened.
+fn open_with(source: Source, options: &OpenOptions, sources: &SourceFiles) -> Result<Parsed> {
     let ctx = Context::new(&source, &options.limits)?;
     let root = Header::read(&ctx, ctx.root)?;
     let mut walk = Walk {
@@ -73,7 +69,7 @@ fn open_with(source: Source, options: &OpenOptions, others: bool) -> Result<Pars
         links: Vec::new(),
         virtual_datasets: Vec::new(),
         files: OtherFiles::default(),
-        others,
+        sources,
         references: Vec::new(),
         skipped: HashMap::new(),
         netcdf: false,
@@ -90,7 +86,7 @@ fn open_with(source: Source, options: &OpenOptions, others: bool) -> Result<Pars
     walk.resolve_virtual(options)?;
     walk.resolve_references()?;
     walk.resolve_links()?;
-    let arrays = walk.tree.arrays().filter(|(_, _, desc)| !matches!(desc.layout, Layout::Same(_)));
+    let arrays = walk.tree.arrays().filter(|(_, _, desc)| desc.layout.same().is_none());
     let datasets: Vec<_> =
         arrays.map(|(_, node, desc)| (node.path.clone(), desc.clone())).collect();
     walk.decode_attributes()?;
@@ -124,8 +120,8 @@ pub(crate) struct Walk<'a> {
     links: Vec<PendingLink>,
     virtual_datasets: Vec<PendingVirtual>,
     files: OtherFiles,
-    /// Datasets may refer to other files.
-    others: bool,
+    /// Other files with sources of virtual datasets.
+    sources: &'a SourceFiles,
     /// Arrays of references.
     references: Vec<NodeId>,
     /// Paths of objects that cannot be read, by object header address.
@@ -228,9 +224,8 @@ impl Walk<'_> {
             self.netcdf = true;
             return Ok(());
         }
-        let files = Some(&self.files).filter(|_| self.others);
-        let stored = StoredDataset::read(self.ctx, header, files)?;
-        if let (true, Some((desc, mappings))) = (self.others, stored.virtual_dataset(&decoder)?) {
+        let stored = StoredDataset::read(self.ctx, header, &self.files)?;
+        if let Some((desc, mappings)) = stored.virtual_dataset(&decoder)? {
             let (name, address) = (name.to_string(), header.address);
             let pending = PendingVirtual { parent, name, address, attributes: own, desc, mappings };
             self.virtual_datasets.push(pending);

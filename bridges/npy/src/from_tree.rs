@@ -7,7 +7,7 @@ use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Hint, Result};
 use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::layout::ArrayDesc;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::Order;
@@ -43,7 +43,7 @@ impl Plan {
 
     fn of(content: &Dataset, id: NodeId, own: &ArrayDesc) -> Result<Self> {
         let desc = content.tree().resolve(own)?;
-        if let Layout::PerFrame(table) = &desc.layout
+        if let Some(table) = desc.layout.frames()
             && (table.len() != 1 || table.cell(0)?.is_none())
         {
             return Err(unsupported("a .npy file has no frames").hint(Hint::SelectFrames));

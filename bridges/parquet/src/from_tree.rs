@@ -7,6 +7,7 @@ use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{FormatWriter, Loss, WriteOptions};
 use spile_core::sink::Sink;
+use spile_interchange::table::{complex_losses, split_complex};
 use spile_interchange::{Table, arrow};
 
 use crate::Parquet;
@@ -32,7 +33,9 @@ impl FormatWriter for Parquet {
     }
 
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        Ok(table(content)?.stored_losses("Parquet"))
+        let split = split_complex(content)?;
+        let losses = table(split.as_ref().unwrap_or(content))?.stored_losses("Parquet");
+        Ok(complex_losses(content, losses))
     }
 
     fn write(
@@ -41,7 +44,8 @@ impl FormatWriter for Parquet {
         sink: &mut Sink,
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
-        let table = table(content)?;
+        let split = split_complex(content)?;
+        let table = table(split.as_ref().unwrap_or(content))?;
         let encoder = options.compression.and_then(Encoder::new);
         let framed = table.frames().is_some() && encoder.is_some();
         let mut file = FileWriter::new(&table, encoder, sink)?;

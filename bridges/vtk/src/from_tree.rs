@@ -21,11 +21,13 @@ use spile_core::semantics::Missing;
 use spile_core::sink::Sink;
 use spile_core::tree::{Node, NodeId, ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
+use spile_interchange::table::{complex_losses, split_complex};
 use spile_interchange::{Kept, Losses};
 
 use crate::wire::type_name;
 use crate::{Vtk, collection, multiblock};
 pub(crate) use blocks::blocks;
+pub(crate) use find_grid::AxisCoord;
 pub(crate) use plan::{Item, Kind, Plan, Snapshot, Target, Values, unsupported};
 
 /// Static arrays of at most this size are compared between the files of a series.
@@ -73,25 +75,41 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Removes arrays that are written in some frames only, and those that exist in some frames only.
+    pub(crate) fn retain(&mut self, kept: &HashSet<NodeId>, partial: &HashSet<NodeId>) {
+        self.absent.extend(partial.iter().map(|id| (*id, None)));
+        let dropped: Vec<NodeId> =
+            self.written.keys().filter(|id| !kept.contains(id)).copied().collect();
+        for id in dropped {
+            self.written.remove(&id);
+            self.absent.insert(id, None);
+        }
+    }
+}
+
 impl FormatWriter for Vtk {
     /// Writes meshes and points of `content`. The file name ending determines the type.
     fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
+        let split = split_complex(content)?;
+        let content = split.as_ref().unwrap_or(content);
         match Target::of(sink.path())? {
             Target::Single(kind) => Snapshot::new(content, None)?.write(kind, false, sink)?,
             Target::Blocks => multiblock::write(content, sink)?,
-            Target::Collection => collection::write(content, sink)?,
+            Target::Collection | Target::Steps => collection::write(content, sink)?,
         }
         Ok(Vec::new())
     }
 
     fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
-        losses(content, Target::of(path)?)
+        let split = split_complex(content)?;
+        let losses = losses(split.as_ref().unwrap_or(content), Target::of(path)?)?;
+        Ok(complex_losses(content, losses))
     }
 }
 
 /// What a file does not keep of `content`.
-pub(crate) fn losses(content: &Dataset, target: Target) -> Result<Vec<Loss>> {
-    let is_collection = target == Target::Collection;
+fn losses(content: &Dataset, target: Target) -> Result<Vec<Loss>> {
     let mut outcome = Outcome::default();
     match target {
         Target::Single(kind) => {
@@ -102,8 +120,14 @@ pub(crate) fn losses(content: &Dataset, target: Target) -> Result<Vec<Loss>> {
             let snapshot = Snapshot::new(content, None)?;
             outcome.add(&snapshot, multiblock::plan(&snapshot)?.plans());
         }
-        Target::Collection => collection::outcome(content, &mut outcome)?,
+        Target::Collection | Target::Steps => collection::outcome(content, &mut outcome)?,
     }
+    report(content, target, outcome)
+}
+
+/// What files with this outcome do not keep of `content`.
+pub(crate) fn report(content: &Dataset, target: Target, outcome: Outcome) -> Result<Vec<Loss>> {
+    let is_collection = matches!(target, Target::Collection | Target::Steps);
     let Outcome { written, absent, unplaced, strided } = outcome;
     let tree = content.tree();
     let mut losses = Losses::new("VTK");
@@ -118,11 +142,16 @@ pub(crate) fn losses(content: &Dataset, target: Target) -> Result<Vec<Loss>> {
                 "it is not on the mesh of the .{} file; use .vtm to write all meshes and species",
                 kind.ending()
             ),
+            (_, Target::Steps) => "it is on no mesh, or not in every frame".into(),
             _ => "it is on no mesh, and too large for field data".into(),
         })
     });
     if !is_collection && tree.frames().is_some() {
-        losses.push_loss(Loss::new("", LossKind::Frames, "only .pvd collections have frames"));
+        losses.push_loss(Loss::new(
+            "",
+            LossKind::Frames,
+            "only .pvd and .vtkhdf files have frames",
+        ));
     }
     let mut shared = shared(tree, &written);
     shared.retain(|id| !strided.contains(id));
@@ -142,25 +171,25 @@ pub(crate) fn losses(content: &Dataset, target: Target) -> Result<Vec<Loss>> {
         if unplaced.contains(&id) {
             lose(LossKind::Meaning, "the mesh is not written");
         }
-        let per_frame = matches!(tree.resolve(desc)?.layout, Layout::PerFrame(_));
+        let per_frame = tree.resolve(desc)?.layout.frames().is_some();
         match absent.get(&id) {
             Some(frame) if is_collection => {
                 let frame = frame.unwrap_or(0);
                 let reason = format!("it is not on a mesh of frame {frame}");
                 lose(LossKind::Frames, &reason);
             }
-            _ if is_collection && !per_frame && !shared.contains(&id) => {
+            _ if target == Target::Collection && !per_frame && !shared.contains(&id) => {
                 lose(LossKind::Frames, "a collection has the array in each frame");
             }
             _ if !is_collection && per_frame => {
-                lose(LossKind::Frames, "only .pvd collections have frames");
+                lose(LossKind::Frames, "only .pvd and .vtkhdf files have frames");
             }
             _ => {}
         }
     }
     if is_collection && tree.frames().is_some() {
         for name in ["step", "time"].into_iter().filter(|name| tree.attrs().contains(name)) {
-            let reason = "each file of a collection has its own";
+            let reason = "each frame has its own";
             losses.push_loss(Loss::attribute("", name, reason));
         }
     }
@@ -185,28 +214,56 @@ fn shared(tree: &Tree, written: &HashMap<NodeId, DType>) -> HashSet<NodeId> {
 
 /// The metadata of the arrays of some files as JSON for an XML comment.
 pub(crate) fn metadata(snapshot: &Snapshot<'_>, plans: &[&Plan]) -> Result<String> {
-    let content = snapshot.all;
-    let kept: HashMap<NodeId, DType> =
-        plans.iter().flat_map(|plan| plan.kept(snapshot.tree())).collect();
-    let mut tree = content.tree().clone();
-    let parents: HashSet<NodeId> = tree.iter().map(|(_, node)| node.parent).collect();
-    for (id, ..) in content.tree().arrays() {
-        let array = &mut tree.node_mut(id).array;
-        if parents.contains(&id) && !kept.contains_key(&id) {
-            *array = None;
-        } else if let Some(desc) = array
-            && matches!(desc.layout, Layout::PerFrame(_))
+    let mut tree = snapshot.all.tree().clone();
+    for (id, ..) in snapshot.all.tree().arrays() {
+        if let Some(desc) = &mut tree.node_mut(id).array
+            && desc.layout.frames().is_some()
         {
             desc.layout = Layout::Fill(vec![0; desc.dtype.size()].into());
         }
     }
-    if let (Some(frame), Some(axis)) = (snapshot.frame, content.tree().frames()) {
+    if let (Some(frame), Some(axis)) = (snapshot.frame, snapshot.all.tree().frames()) {
         let attrs = &mut tree.node_mut(ROOT).attrs;
         attrs.retain(|name, _| name != "step" && name != "time");
         attrs.extend(axis.step(frame)?.map(|step| ("step", Value::UInt(step))));
         attrs.extend(axis.time(frame)?.map(|time| ("time", Value::Float(time))));
     }
-    for (id, dtype) in &kept {
+    let kept = plans.iter().flat_map(|plan| plan.kept(snapshot.tree())).collect();
+    let mut metadata = described(snapshot, tree, &kept);
+    // A file is one frame.
+    metadata.frames = None;
+    for path in plans.iter().flat_map(|plan| &plan.generated) {
+        metadata.add_auxiliary(path.clone());
+    }
+    // Comments must not contain two hyphens.
+    Ok(metadata.text(snapshot.all.limits())?.replace("--", "-\\u002d"))
+}
+
+/// The metadata of a file with all frames, given the arrays of the first one and those that are not written.
+pub(crate) fn series_metadata(
+    first: &Snapshot<'_>,
+    plans: &[&Plan],
+    dropped: &HashSet<NodeId>,
+) -> Result<String> {
+    let mut kept: HashMap<NodeId, DType> =
+        plans.iter().flat_map(|plan| plan.kept(first.tree())).collect();
+    kept.retain(|id, _| !dropped.contains(id));
+    let mut tree = first.all.tree().clone();
+    for name in ["step", "time"] {
+        tree.node_mut(ROOT).attrs.retain(|own, _| own != name);
+    }
+    described(first, tree, &kept).text(first.all.limits())
+}
+
+/// The metadata of `tree`, that of a dataset of which these arrays are written, with their types in the file.
+fn described(snapshot: &Snapshot<'_>, mut tree: Tree, kept: &HashMap<NodeId, DType>) -> Metadata {
+    let parents: HashSet<NodeId> = tree.iter().map(|(_, node)| node.parent).collect();
+    for (id, ..) in snapshot.all.tree().arrays() {
+        if parents.contains(&id) && !kept.contains_key(&id) {
+            tree.node_mut(id).array = None;
+        }
+    }
+    for (id, dtype) in kept {
         let Some(desc) = &mut tree.node_mut(*id).array else { continue };
         desc.dtype = *dtype;
         // The file has physical values, and so have cell centres that reading computes from them.
@@ -216,12 +273,5 @@ pub(crate) fn metadata(snapshot: &Snapshot<'_>, plans: &[&Plan]) -> Result<Strin
             meaning.missing = Missing::default();
         }
     }
-    let mut metadata = Metadata::of(&tree);
-    // A file is one frame.
-    metadata.frames = None;
-    for path in plans.iter().flat_map(|plan| &plan.generated) {
-        metadata.add_auxiliary(path.clone());
-    }
-    // Comments must not contain two hyphens.
-    Ok(metadata.text(content.limits())?.replace("--", "-\\u002d"))
+    Metadata::of(&tree)
 }

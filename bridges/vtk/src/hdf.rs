@@ -1,8 +1,11 @@
 //! VTKHDF: HDF5 files with a group `VTKHDF`, as the tree of the equivalent XML file.
 
+mod series;
+mod steps;
 mod write;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
@@ -10,6 +13,7 @@ use spile_core::format::{
     Abilities, Format, FormatInfo, FormatWriter, Grade, Guest, Head, Loss, Native, Object,
     OpenOptions, Parsed, Region, Score, WriteOptions,
 };
+use spile_core::frames::FrameCell;
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::metadata::StoredMetadata;
 use spile_core::semantics::{Centring, Role, Semantics};
@@ -18,15 +22,23 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
 use spile_interchange::midpoints::midpoints;
+use spile_interchange::table::{complex_losses, split_complex};
 
-use crate::from_tree::{Target, losses};
 use crate::to_tree::{AXIS_NAMES, KINDS, written_shape};
+use series::Series;
+use steps::Unrolled;
 
 /// The group with everything.
 const ROOT_GROUP: &str = "VTKHDF";
 
 /// Attribute of [`ROOT_GROUP`] with the metadata that VTK cannot express.
 const METADATA: &str = "spile_metadata";
+
+/// The group with the times of the steps, and where the values of each step begin.
+const STEPS: &str = "Steps";
+
+/// The dataset of [`STEPS`] with the numbers of the steps.
+const STEP_NUMBERS: &str = "StepNumbers";
 
 /// Sections of cells of surfaces, and their names in XML files.
 const SECTIONS: [(&str, &str); 4] =
@@ -72,13 +84,17 @@ impl Format for VtkHdf {
 impl FormatWriter for VtkHdf {
     /// Writes all meshes and species of `content`.
     fn write(&self, content: &Dataset, sink: &mut Sink, _: &WriteOptions) -> Result<Vec<Loss>> {
-        write::write(self.hdf5, content, sink)?;
+        let split = split_complex(content)?;
+        let series = Series::new(split.as_ref().unwrap_or(content), true)?;
+        write::write(self.hdf5, &series, sink)?;
         Ok(Vec::new())
     }
 
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
-        write::check(content)?;
-        losses(content, Target::Blocks)
+        let split = split_complex(content)?;
+        let series = Series::new(split.as_ref().unwrap_or(content), false)?;
+        write::check(&series)?;
+        Ok(complex_losses(content, series.losses()?))
     }
 }
 
@@ -88,15 +104,17 @@ impl Guest for VtkHdf {
     }
 
     fn recognises(&self, content: &Dataset) -> bool {
-        blocks(content.tree()).is_some()
+        blocks(content.tree()).is_some_and(|own| steps::unrolled(content, &own).is_ok())
     }
 
     fn view(&self, content: &Dataset) -> Result<Parsed> {
         let own = blocks(content.tree()).ok_or_else(|| {
-            let message = "no group \"VTKHDF\" with grids of one piece and without time steps";
+            let message = "no group \"VTKHDF\" with grids of one piece";
             Error::unsupported("vtk-030", message).in_object(ROOT_GROUP)
         })?;
-        let mut builder = Builder { host: content.tree(), tree: Tree::new(content.limits()) };
+        let unrolled = steps::unrolled(content, &own)?;
+        let host = unrolled.as_ref().map_or(content.tree(), |unrolled| &unrolled.tree);
+        let mut builder = Builder { host, tree: Tree::new(content.limits()) };
         let top = content.tree().at(ROOT_GROUP).map(|id| &content.tree().node(id).attrs);
         let metadata = top.and_then(|attrs| attrs.get_str(METADATA));
         if metadata.is_some() {
@@ -105,6 +123,9 @@ impl Guest for VtkHdf {
             for (id, kind) in &own {
                 builder.block(*id, kind)?;
             }
+        }
+        if let Some(Unrolled { moments, .. }) = &unrolled {
+            builder.tree.set_frames(Arc::new(moments.clone()));
         }
         let kind = match &own[..] {
             [(_, kind)] => kind.clone(),
@@ -140,7 +161,7 @@ impl Native for Host {
 }
 
 /// Groups of the grids and their types: the group `VTKHDF`, or groups in it. `None` if the file has another content:
-/// several pieces or time steps in one array.
+/// several pieces in one array.
 fn blocks(tree: &Tree) -> Option<Vec<(NodeId, String)>> {
     let top = tree.at(ROOT_GROUP)?;
     let kind = |id: NodeId| tree.node(id).attrs.get_str("Type").map(str::to_string);
@@ -154,9 +175,9 @@ fn blocks(tree: &Tree) -> Option<Vec<(NodeId, String)>> {
     };
     let is_simple = |(id, kind): &(NodeId, String)| {
         let pieces = tree.child(*id, "NumberOfPoints").and_then(|id| tree.node(id).array.as_ref());
-        is_grid(kind)
-            && tree.child(*id, "Steps").is_none()
-            && pieces.is_none_or(|pieces| pieces.shape.count() == Some(1))
+        let has_steps = tree.child(*id, STEPS).is_some();
+        let one = has_steps || pieces.is_none_or(|pieces| pieces.shape.count() == Some(1));
+        is_grid(kind) && one
     };
     (!found.is_empty() && found.iter().all(is_simple)).then_some(found)
 }
@@ -192,17 +213,13 @@ impl Builder<'_> {
                 if node.name == "Offsets" {
                     desc = without_first(desc)?;
                 }
-                let shape = shape.filter(|(_, shape)| shape.count() == desc.shape.count());
-                if let Some((order, shape)) = shape {
-                    desc.layout = desc.layout.in_order(order).unwrap_or(desc.layout);
-                    desc.shape = shape;
-                }
+                desc = steps::each_frame(desc, move |cell| Ok(reshaped(cell, shape.as_ref())))?;
                 let id = self.add(path, &desc)?;
                 if node.name.ends_with("Coordinates") {
                     midpoints(&mut self.tree, id)?;
                 }
             } else if let Some(columns) = node.attrs.get_str("Columns") {
-                self.columns(columns, self.host.resolve(desc)?, shape)?;
+                self.columns(columns, self.host.resolve(desc)?, shape.as_ref())?;
             }
         }
         Ok(())
@@ -213,23 +230,30 @@ impl Builder<'_> {
         &mut self,
         names: &str,
         all: &ArrayDesc,
-        shape: Option<(Order, Shape)>,
+        shape: Option<&(Order, Shape)>,
     ) -> Result<()> {
-        let (size, count) = (all.dtype.size() as u64, all.shape.count().unwrap_or(0));
+        let size = all.dtype.size() as u64;
         let components = all.shape.lengths().last().copied().unwrap_or(1).max(1);
-        let (rows, stride) = (count / components, size * components);
-        let shape = shape.filter(|(_, shape)| shape.count() == Some(rows));
-        let (order, shape) = shape.unwrap_or_else(|| (Order::C, Shape::new([rows])));
-        let first = match &all.layout {
-            Layout::Plain { extents, .. } => extents.parts().first().map_or(0, |part| part.offset),
-            _ if rows == 0 => 0,
-            _ => return Err(Error::unsupported("vtk-031", "vectors that are not contiguous")),
-        };
         for (k, path) in (0..components).zip(names.split('\n')) {
-            let span = if rows == 0 { 0 } else { (rows - 1) * stride + size };
-            let extents = Extents::one(first + k * size, span);
-            let layout = Layout::Rows { extents, stride, order };
-            self.add(path, &ArrayDesc::new(all.dtype, shape.clone(), layout))?;
+            let shape = shape.cloned();
+            let one = move |cell: FrameCell| {
+                let rows = cell.shape.count().unwrap_or(0) / components;
+                let stride = size * components;
+                let shape = shape.clone().filter(|(_, shape)| shape.count() == Some(rows));
+                let (order, shape) = shape.unwrap_or_else(|| (Order::C, Shape::new([rows])));
+                let first = match cell.layout.plain() {
+                    Some((extents, _)) => extents.parts().first().map_or(0, |part| part.offset),
+                    _ if rows == 0 => 0,
+                    _ => {
+                        let message = "vectors that are not contiguous";
+                        return Err(Error::unsupported("vtk-031", message));
+                    }
+                };
+                let span = if rows == 0 { 0 } else { (rows - 1) * stride + size };
+                let extents = Extents::one(first + k * size, span);
+                Ok(FrameCell { shape, layout: Layout::Rows { extents, stride, order } })
+            };
+            self.add(path, &steps::each_frame(all.clone(), one)?)?;
         }
         Ok(())
     }
@@ -368,14 +392,25 @@ impl Builder<'_> {
     }
 }
 
+/// The elements in the shape and order in which they were written, if it has as many elements.
+fn reshaped(mut cell: FrameCell, written: Option<&(Order, Shape)>) -> FrameCell {
+    if let Some((order, shape)) = written.filter(|(_, shape)| shape.count() == cell.shape.count()) {
+        cell.layout = cell.layout.in_order(*order).unwrap_or(cell.layout);
+        cell.shape = shape.clone();
+    }
+    cell
+}
+
 /// Offsets of cells without the first one, 0, which XML files omit.
 fn without_first(offsets: ArrayDesc) -> Result<ArrayDesc> {
-    let count = offsets.shape.count().unwrap_or(0).saturating_sub(1);
     let size = offsets.dtype.size() as u64;
-    let layout = offsets.layout.rows(size, count * size).ok_or_else(|| {
-        Error::unsupported("vtk-030", "offsets of cells that are not in one piece")
-    })?;
-    Ok(ArrayDesc { layout, shape: Shape::new([count]), ..offsets })
+    steps::each_frame(offsets, move |FrameCell { shape, layout }| {
+        let count = shape.count().unwrap_or(0).saturating_sub(1);
+        let layout = layout.rows(size, count * size).ok_or_else(|| {
+            Error::unsupported("vtk-030", "offsets of cells that are not in one piece")
+        })?;
+        Ok(FrameCell { shape: Shape::new([count]), layout })
+    })
 }
 
 /// Uniform coordinates of an image; `None` if its axes are not parallel to x, y and z.

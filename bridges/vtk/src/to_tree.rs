@@ -394,7 +394,7 @@ impl<'a> Builder<'a> {
         data: &Data,
         dims: Option<(&Dimensions, bool)>,
     ) -> Result<Option<NodeId>> {
-        let Layout::Plain { extents, .. } = &data.layout else {
+        let Some((extents, _)) = data.layout.plain() else {
             return Err(element.malformed("attribute Columns of an array that is not raw"));
         };
         let size = data.dtype.size() as u64;

@@ -22,11 +22,11 @@ use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::tree::NodeId;
 use spile_core::{Dataset, Frame};
+use spile_interchange::structure::{angstroms, atomic_number};
 
 use crate::Xyz;
-use crate::elements::atomic_number;
 use crate::wire::{Letter, looks_like_values};
-use plan::{Plan, letter, scale};
+use plan::{Plan, letter};
 
 /// Rows formatted at once by one thread.
 const ROWS: u64 = 1 << 13;
@@ -91,7 +91,7 @@ impl<'a> AtomTable<'a> {
         table.columns.push(Column {
             name: plan.name(plan.arrays.positions).unwrap_or("pos"),
             array: &atoms.positions,
-            scale: scale(units),
+            scale: angstroms(units),
             wide: is_kept(plan.arrays.positions),
         });
         for column in &atoms.columns {
@@ -216,7 +216,7 @@ fn write_comment(
 ) -> Result<()> {
     let cell = content.cell(frame)?;
     if let Some(cell) = &cell {
-        let factor = scale(cell.units.as_deref());
+        let factor = angstroms(cell.units.as_deref());
         out.push_str("Lattice=\"");
         for (k, value) in cell.vectors.as_flattened().iter().enumerate() {
             out.push_str(if k == 0 { "" } else { " " });

@@ -20,7 +20,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod elements;
 mod from_tree;
 mod read;
 mod to_tree;

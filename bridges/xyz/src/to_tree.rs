@@ -385,7 +385,7 @@ impl Native for OpenFile {
 
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (_, node, desc) in dataset.arrays() {
-            let Layout::PerFrame(table) = &desc.layout else { continue };
+            let Some(table) = desc.layout.frames() else { continue };
             for frame in 0..table.len() {
                 let Some(FrameCell { shape, layout }) = table.cell(frame)? else { continue };
                 each(Object {

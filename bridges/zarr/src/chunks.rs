@@ -1,7 +1,7 @@
 //! Chunks of an array as a layout of core.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use spile_core::chunks::{Chunk, ChunkTable, Chunks};
 use spile_core::error::{Error, Result};
@@ -127,6 +127,7 @@ impl ChunkFiles {
             inner: divided(&meta.chunk, &shard.chunk),
             shard: shard.clone(),
             tables: Mutex::default(),
+            numbers: OnceLock::new(),
         })
     }
 
@@ -220,6 +221,10 @@ impl ChunkTable for Files {
     fn stored(&self) -> Option<u64> {
         Some(self.stored.len() as u64)
     }
+
+    fn next(&self, number: u64) -> Result<Option<u64>> {
+        Ok(self.stored.range(number..).next().map(|(number, _)| *number))
+    }
 }
 
 fn chunk(range: Extent, codec: Option<&Arc<dyn Codec>>) -> Chunk {
@@ -236,6 +241,8 @@ pub(crate) struct Sharded {
     outer: Shape,
     inner: Shape,
     tables: Mutex<HashMap<u64, Arc<Vec<Option<Extent>>>>>,
+    /// Numbers of all stored chunks, sorted, once they were needed.
+    numbers: OnceLock<Vec<u64>>,
 }
 
 impl Sharded {
@@ -266,6 +273,10 @@ impl Sharded {
 
     /// Numbers and ranges of the stored chunks of all shards.
     pub(crate) fn chunks(&self) -> Result<Vec<(u64, Stored)>> {
+        let each = self.inner.count().unwrap_or(u64::MAX);
+        let entries = (self.stored.files.len() as u64).saturating_mul(each);
+        let bytes = entries.saturating_mul(size_of::<(u64, Stored)>() as u64);
+        self.stored.limits.allow(bytes, "the chunks of all shards")?;
         let mut found = Vec::new();
         for (shard, file) in self.stored.chunks() {
             let table = self.table(shard, file.extent)?;
@@ -312,6 +323,18 @@ impl ChunkTable for Sharded {
         // A chunk has 16 bytes in the index of its shard.
         let bytes = self.stored.files.values().map(|file| file.extent.len);
         Some(bytes.sum::<u64>() / 16)
+    }
+
+    fn next(&self, number: u64) -> Result<Option<u64>> {
+        let numbers = if let Some(numbers) = self.numbers.get() {
+            numbers
+        } else {
+            let mut found: Vec<u64> = self.chunks()?.iter().map(|(number, _)| *number).collect();
+            found.sort_unstable();
+            self.numbers.get_or_init(|| found)
+        };
+        let k = numbers.partition_point(|known| *known < number);
+        Ok(numbers.get(k).copied())
     }
 }
 

@@ -40,6 +40,10 @@ impl FolderWriter for Zarr {
         &["compression", "chunks", "shards"]
     }
 
+    fn check_options(&self, content: &Dataset, options: &WriteOptions) -> Result<()> {
+        Writer::new(content, options).map(drop)
+    }
+
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
         Writer::new(content, &WriteOptions::default())?.flat.metadata.text(content.limits())?;
         let losses = flat_losses(content, "Zarr", |array| match array.dtype.size() {

@@ -2,6 +2,7 @@
 
 mod data_type;
 mod fill;
+mod keys;
 
 use serde_json::{Map, Value};
 use spile_codecs::{Pipeline, Step};
@@ -16,6 +17,7 @@ use crate::codec::{depends_on_order, step};
 pub(crate) use data_type::{DataType, Element, Field, numpy_element, type_name_3, zero_fill_3};
 use data_type::{type_2, type_3};
 use fill::fill_value;
+pub(crate) use keys::Keys;
 
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
@@ -70,42 +72,6 @@ pub(crate) struct Shard {
     /// A CRC-32C checksum follows the index.
     pub(crate) checked: bool,
     pub(crate) order: ByteOrder,
-}
-
-/// The chunk key encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keys {
-    /// Keys start with `c`.
-    pub(crate) prefix: bool,
-    pub(crate) separator: char,
-}
-
-impl Keys {
-    /// The number, in C order over `grid`, of the chunk with this key; `None` for other names.
-    pub(crate) fn number(self, name: &str, grid: &Shape) -> Option<u64> {
-        if grid.rank() == 0 {
-            return (name == if self.prefix { "c" } else { "0" }).then_some(0);
-        }
-        let name =
-            if self.prefix { name.strip_prefix('c')?.strip_prefix(self.separator)? } else { name };
-        let mut number = 0_u64;
-        let mut parts = name.split(self.separator);
-        for length in grid.lengths() {
-            let part = parts.next()?;
-            let plain = part == "0" || !part.starts_with('0');
-            let index: u64 = part.parse().ok().filter(|index| plain && index < length)?;
-            number = number.checked_mul(*length)?.checked_add(index)?;
-        }
-        (parts.next().is_none() && !name.contains('+')).then_some(number)
-    }
-}
-
-impl Keys {
-    /// Whether the keys of chunks may begin with `name`.
-    pub(crate) fn may_begin(self, name: &str) -> bool {
-        let first = name.chars().next();
-        if self.prefix { first == Some('c') } else { first.is_some_and(|c| c.is_ascii_digit()) }
-    }
 }
 
 /// An error about invalid metadata.

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spile::error::{Error, Result};
-use spile::layout::{ArrayDesc, Layout};
 use spile::sink::Overwrite;
 use spile::{Dataset, Format};
 use spile_ops::Pick;
 
-use crate::cmd;
+use crate::{cmd, raw_samples};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -83,7 +82,8 @@ pub(crate) struct Global {
     /// Add the arrays that the format derives from others
     #[arg(long, global = true)]
     pub(crate) derived: bool,
-    /// Format of the input [default: recognised by content]
+    /// Format of the input [default: recognised by content]; raw is followed by --type i16 [--rate HZ]
+    /// [--header BYTES] [--channels N] [--big-endian]
     #[arg(long, global = true, value_name = "FORMAT", value_parser = parse_format)]
     pub(crate) from: Option<&'static dyn Format>,
     /// Number of threads [default: all cores]
@@ -117,11 +117,10 @@ pub(crate) struct PickArgs {
 impl PickArgs {
     /// The selected part of a dataset. Fails if frames are selected and it has none.
     pub(crate) fn pick_of(&self, dataset: &Dataset) -> Result<Pick> {
-        let has_frames = |desc: &ArrayDesc| matches!(desc.layout, Layout::PerFrame(_));
         let tree = dataset.tree();
         if self.frames.is_some()
             && tree.frames().is_none()
-            && !tree.arrays().any(|(_, _, desc)| has_frames(desc))
+            && !tree.arrays().any(|(_, _, desc)| desc.layout.frames().is_some())
         {
             return Err(Error::argument("--frames: the file has no frames"));
         }
@@ -220,6 +219,9 @@ pub(crate) enum Command {
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
     Plot(cmd::plot::PlotArgs),
+    Records(cmd::records::RecordsArgs),
+    Spectrum(cmd::spectrum::SpectrumArgs),
+    Spectrogram(cmd::spectrum::SpectrogramArgs),
     Salvage(cmd::salvage::SalvageArgs),
     Watch(cmd::watch::WatchArgs),
     #[command(subcommand)]
@@ -247,6 +249,10 @@ pub(crate) enum Command {
 
 /// Parses the name of a format.
 fn parse_format(name: &str) -> std::result::Result<&'static dyn Format, String> {
+    if let Some(list) = name.strip_prefix("raw:") {
+        // Formats live as long as the process, which has one such option.
+        return Ok(Box::leak(Box::new(raw_samples::parse(list)?)));
+    }
     spile::REGISTRY.named(name).map_err(|e| {
         let names: Vec<_> = spile::REGISTRY.0.iter().map(|f| f.info().name).collect();
         format!("{}; known formats: {}", e.message(), names.join(", "))

@@ -91,7 +91,8 @@ impl Batch {
                 }
                 continue;
             }
-            let known = Source::open(&path).and_then(|source| spile::REGISTRY.probe(&source));
+            let known = Source::open(&path)
+                .and_then(|source| spile::REGISTRY.probe_within(&source, &options.limits));
             if known.is_ok() {
                 self.items.push(Ok(Item { path, relative, folder: None }));
             } else {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use spile::Dataset;
-use spile::error::{Error, Result};
+use spile::error::{Error, Hint, Result};
+use spile::format::Folder;
 use spile::limits::Limits;
 use spile::report::Finding;
 use spile::source::Source;
@@ -105,9 +106,16 @@ impl Context {
         Ok(Source::memory(bytes))
     }
 
-    /// Opens a file, or a folder that is one dataset, and prints its warnings. The format is recognised by
-    /// content unless `--from` is given.
+    /// Opens a file, a folder that is one dataset, or the files of a run that match a pattern, and prints its
+    /// warnings. The format is recognised by content unless `--from` is given.
     pub(crate) fn open(&self, path: &Path) -> Result<Dataset> {
+        if let Some((format, folder)) = self.pattern(path)? {
+            let opened = Dataset::open_folder(format, &folder, &self.options())?;
+            let dataset =
+                opened.ok_or_else(|| Error::argument("no file of this pattern is a dataset"))?;
+            self.print_warnings(path, dataset.warnings());
+            return Ok(dataset);
+        }
         let dataset = match (self.from, path.is_dir()) {
             (Some(format), true) => Dataset::open_path(format, path, &self.options())?,
             (Some(format), false) => Dataset::open(format, self.source(path)?, &self.options())?,
@@ -121,9 +129,55 @@ impl Context {
         Ok(dataset)
     }
 
+    /// The files that match a pattern, if they are several and of a format whose files form runs.
+    fn pattern(&self, path: &Path) -> Result<Option<(&'static dyn Format, Folder)>> {
+        let files = expand(path).into_iter().collect::<Result<Vec<PathBuf>>>()?;
+        let [first, _, ..] = &files[..] else { return Ok(None) };
+        let format = match self.from {
+            Some(format) => format,
+            None => spile::REGISTRY.probe(&Source::open(first)?)?,
+        };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = Folder::of_files(folder, files);
+        Ok(format.abilities().series.map(|_| (format, folder)))
+    }
+
+    /// The datasets of an argument: itself, or one pattern for every run in a folder with several, and the files of
+    /// a pattern that are not a run.
+    fn datasets(&self, file: &Path) -> Vec<Result<PathBuf>> {
+        let folder = match self.pattern(file) {
+            Ok(Some((format, folder))) => Some((format, folder)),
+            Ok(None) if file.is_dir() => self.folder_of_runs(file),
+            Ok(None) => None,
+            Err(error) => return vec![Err(error)],
+        };
+        let Some((format, folder)) = folder else { return expand(file) };
+        let runs = format.abilities().series.map(|series| series.runs(&folder)).unwrap_or_default();
+        if runs.len() <= 1 {
+            return vec![Ok(file.to_path_buf())];
+        }
+        runs.iter().map(|run| Ok(folder.path().join(&run.pattern))).collect()
+    }
+
+    /// A folder with the files of runs, and their format.
+    fn folder_of_runs(&self, path: &Path) -> Option<(&'static dyn Format, Folder)> {
+        let folder = Folder::open(path).ok()?;
+        let formats = spile::REGISTRY.0.iter().copied();
+        let is_chosen = |format: &&'static dyn Format| {
+            self.from.is_none_or(|from| from.info().name == format.info().name)
+        };
+        let has_runs = |format: &&'static dyn Format| {
+            let series = format.abilities().series;
+            series.is_some_and(|series| !series.runs(&folder).is_empty())
+        };
+        let format = formats.filter(is_chosen).find(has_runs)?;
+        Some((format, folder))
+    }
+
     /// The options for opening files.
     pub(crate) fn options(&self) -> OpenOptions {
-        OpenOptions::with_limits(self.limits).with_derived(self.derived)
+        let options = OpenOptions::with_limits(self.limits).with_formats(spile::REGISTRY);
+        options.with_derived(self.derived)
     }
 
     /// Prints the warnings collected while opening.
@@ -133,6 +187,15 @@ impl Context {
             let object = finding.object.as_ref().filter(|object| Path::new(object) != path);
             let object = object.map_or(String::new(), |object| format!("{object}: "));
             self.warn(path, &format!("{object}{}", finding.message));
+            // An operation that repairs the file.
+            if let Some(hint @ Hint::Operation { .. }) = &finding.hint
+                && !self.quiet
+                && !self.json
+            {
+                let word = paint(self.error_colour, style::GOOD, "hint:");
+                let hint = hint::render(hint, Some(path));
+                let _ = writeln!(io::stderr().lock(), "{word} {}", text::one_line(&hint));
+            }
         }
     }
 
@@ -142,9 +205,30 @@ impl Context {
         &self,
         files: &[PathBuf],
         out: &mut Output,
+        work: impl FnMut(Entry<'_>, &mut Output) -> Result<E>,
+    ) -> Result<Exit> {
+        self.each_path(files.iter().flat_map(|file| expand(file)).collect(), out, work)
+    }
+
+    /// Calls `work` for every dataset as [`Context::each_file`] does. The files of a run that match a pattern are
+    /// one dataset, and every run in a folder is one.
+    pub(crate) fn each_dataset<E: Into<Exit>>(
+        &self,
+        files: &[PathBuf],
+        out: &mut Output,
+        mut work: impl FnMut(Entry<'_>, Dataset, &mut Output) -> Result<E>,
+    ) -> Result<Exit> {
+        let files = files.iter().flat_map(|file| self.datasets(file)).collect();
+        self.each_path(files, out, |entry, out| work(entry, self.open(entry.path)?, out))
+    }
+
+    /// Calls `work` for every path as [`Context::each_file`] does, without expanding patterns.
+    pub(crate) fn each_path<E: Into<Exit>>(
+        &self,
+        files: Vec<Result<PathBuf>>,
+        out: &mut Output,
         mut work: impl FnMut(Entry<'_>, &mut Output) -> Result<E>,
     ) -> Result<Exit> {
-        let files: Vec<Result<PathBuf>> = files.iter().flat_map(|f| expand(f)).collect();
         let many = files.len() > 1;
         let (mut worst, mut failed, mut done) = (Exit::Yes, false, false);
         for (number, file) in files.into_iter().enumerate() {

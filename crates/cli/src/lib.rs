@@ -24,6 +24,7 @@ mod hint;
 mod interrupt;
 mod print;
 mod progress;
+mod raw_samples;
 pub mod samples;
 
 use std::ffi::OsString;
@@ -44,7 +45,7 @@ const MAX_THREADS: usize = 512;
 
 /// Runs a command line, whose first argument is the name of the program, and returns the exit status.
 pub fn main(args: Vec<OsString>) -> u8 {
-    let cli = match parse(args).map_err(reworded) {
+    let cli = match parse(raw_samples::joined(args)).map_err(reworded) {
         Ok(cli) => cli,
         // Help and version are printed on standard output with exit status 0, errors have 2. A failure
         // to print them cannot be reported.

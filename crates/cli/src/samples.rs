@@ -140,7 +140,7 @@ mod tests {
         for (name, _) in NAMES {
             let dataset = spile::open(write(name, folder.path()).unwrap());
             if *name == "truncated" {
-                assert!(dataset.is_err());
+                assert!(!dataset.unwrap().warnings().is_empty());
                 continue;
             }
             let format = dataset.unwrap().format().unwrap().name;

@@ -32,10 +32,12 @@ fn a_dry_run_writes_nothing() {
 
 #[test]
 fn the_exit_status_tells_whether_some_or_all_files_failed() {
-    let folder = Folder::with(&[DUMPS[0], "sdf/hand_truncated.sdf"]);
+    let folder = Folder::with(&DUMPS[..1]);
+    let dump = std::fs::read(folder.path("epoch1d_normal_0000.sdf")).unwrap();
+    std::fs::write(folder.path("header.sdf"), &dump[..60]).unwrap();
     let some = folder.spile(&["convert", "*.sdf", "--into", "out", "-t", "netcdf"]);
     assert_eq!(some.status.code(), Some(3), "{some:?}");
-    folder.bad(&["convert", "hand_truncated.sdf", "--into", "out", "-t", "netcdf"]);
+    folder.bad(&["convert", "header.sdf", "--into", "out", "-t", "netcdf"]);
     let one = folder.bad(&["convert", "a.sdf", "b.sdf", "c.nc"]);
     assert!(one.contains("--into"), "{one}");
 }
@@ -96,5 +98,42 @@ fn formats_that_stream_are_written_to_standard_output() {
     for format in ["zarr", "hdf5"] {
         let error = folder.bad(&["convert", from, "-", "-t", format]);
         assert!(error.contains("cannot be written to a pipe"), "{error}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_applied_are_refused_by_a_dry_run() {
+    let folder = Folder::with(&DUMPS[..1]);
+    let field = ["convert", "epoch1d_normal_0000.sdf", "--select", "Electric Field/Ex"];
+    for (output, options, message) in [
+        ("x.arrow", "--compress=gzip", "arrow files are compressed with zstd"),
+        ("x.csv.gz", "--compress=zstd", "differs from that of the file name"),
+        ("x.csv", "--compress=lz4", "csv files are compressed with gzip or zstd"),
+        ("x.nc", "--compress=lz4", "not compressed with lz4"),
+        ("x.mat", "--compress=zstd", "not compressed with zstd"),
+        ("x.zarr", "--compress=lz4", "not written with lz4"),
+        ("x.zarr", "--chunks=nope=4", "unknown dimension \"nope\""),
+        ("x.h5", "--chunks=nope=4", "no array has a dimension \"nope\""),
+        ("x.mat", "--chunks=nope=4", "no array has a dimension \"nope\""),
+        ("x.npy", "--chunks=X=4", "npy files have no chunks"),
+    ] {
+        let written = folder.bad(&[&field[..], &[output, options]].concat());
+        let planned = folder.bad(&[&field[..], &[output, options, "--dry-run"]].concat());
+        assert!(planned.contains(message), "{output} {options}: {planned}");
+        assert_eq!(planned, written, "{output} {options}");
+    }
+}
+
+#[test]
+fn merging_writes_the_same_bytes_in_every_run() {
+    let folder = Folder::with(&DUMPS);
+    let bytes = |name: &str| {
+        let dumps = ["epoch1d_normal_0000.sdf", "epoch1d_normal_0001.sdf"];
+        folder.good(&["-q", "merge", dumps[0], dumps[1], "-o", name]);
+        std::fs::read(folder.path(name)).unwrap()
+    };
+    let first = bytes("0.h5");
+    for k in 1..4 {
+        assert!(bytes(&format!("{k}.h5")) == first, "run {k}");
     }
 }

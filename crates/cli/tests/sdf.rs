@@ -85,7 +85,9 @@ fn an_unfinished_dump_is_told_and_rescued() {
     let file = file.to_str().unwrap();
     let done = spile(temp.path(), &[file]);
     let error = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(2));
+    // The complete blocks are read.
+    assert_eq!(done.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("Electric Field/Ex"));
     assert!(
         error.contains("the file was not closed") && error.contains("spile salvage"),
         "{error}"
@@ -183,4 +185,82 @@ fn two_dumps_are_compared() {
     let done = spile(&here, &["diff", "missing.sdf", dumps[0]]);
     assert_eq!(done.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&done.stderr).starts_with("error: missing.sdf: no such file"));
+}
+
+/// A folder with the dumps of a run and those of another prefix.
+fn runs() -> Folder {
+    let folder = Folder::new();
+    for (name, from) in
+        [("n0", "0000"), ("n1", "0001"), ("n2", "0002"), ("r0", "0000"), ("r1", "0001")]
+    {
+        let source = golden(&format!("epoch2d_4ranks_id4_{from}.sdf"));
+        std::fs::copy(source, folder.path(&format!("{name}.sdf"))).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_pattern_of_a_run_is_one_dataset_and_a_folder_of_two_runs_is_two() {
+    let folder = runs();
+    let here = &folder.path("");
+    let one: serde_json::Value =
+        serde_json::from_str(&good(here, &["info", "--json", "n*.sdf"])).unwrap();
+    assert_eq!((&one["frames"]["count"], &one["file"]), (&3.into(), &"n*.sdf".into()));
+    let both = good(here, &["info", "."]);
+    assert!(both.contains("./n*.sdf") && both.contains("./r*.sdf"), "{both}");
+    assert_eq!(both.matches("frames").count(), 2);
+    let all = good(here, &["info", "*.sdf"]);
+    assert_eq!(all.matches("frames").count(), 2);
+    let cat = spile(here, &["cat", ".", "ex", ":, 0, 0"]);
+    let numbers = |text: &str| text.lines().filter(|line| line.parse::<f64>().is_ok()).count();
+    assert_eq!(numbers(&String::from_utf8_lossy(&cat.stdout)), 3);
+    let warning = String::from_utf8_lossy(&cat.stderr).into_owned();
+    assert!(warning.contains("opened n*.sdf (3 files), ignored r*.sdf (2 files)"), "{warning}");
+    assert_eq!(numbers(&good(here, &["cat", "r*.sdf", "ex", ":, 0, 0"])), 2);
+}
+
+#[test]
+fn particles_are_followed_and_counted() {
+    let folder = runs();
+    let here = &folder.path("");
+    let words =
+        ["sdf", "track", "n*.sdf", "Electron", "--fastest", "2", "--variables", "px,weight"];
+    good(here, &[&words[..], &["-o", "track.csv"]].concat());
+    let text = std::fs::read_to_string(here.join("track.csv")).unwrap();
+    let rows: Vec<&str> = text.lines().collect();
+    assert_eq!((rows.len(), rows[0]), (7, "\"time (s)\",\"id\",\"px (kg.m/s)\",\"weight\""));
+    let words =
+        ["sdf", "histogram", "n*.sdf", "electron", "x", "px", "--bins", "8x4", "-o", "h.npz"];
+    good(here, &words);
+    let total = |name: &str| -> f64 {
+        let text = good(here, &["stat", "--json", "--frames", "2", "n*.sdf", "--select", name]);
+        let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let row = &found["arrays"][0];
+        row["mean"].as_f64().unwrap() * row["count"].as_f64().unwrap()
+    };
+    let counts = good(here, &["cat", "h.npz", "count", "2, :, :"]);
+    let sum: f64 = counts.split_whitespace().map(|v| v.parse::<f64>().unwrap()).sum();
+    let expected = total("Particles/Weight/electron");
+    assert!((sum / expected - 1.0).abs() < 1e-12, "{sum} {expected}");
+    let energy = good(here, &["sdf", "energy", "n*.sdf"]);
+    assert!(energy.starts_with("time (s)\t") && energy.contains("Electric Field/Ex (J/m)"));
+    assert_eq!(energy.lines().count(), 4);
+    for (wrong, part) in [("px +", "expected a number or a name"), ("pq", "did you mean px")] {
+        let failed = spile(here, &["sdf", "histogram", "n*.sdf", "electron", wrong, "-o", "x.nc"]);
+        let message = String::from_utf8_lossy(&failed.stderr).to_lowercase();
+        assert!(failed.status.code() == Some(2) && message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_field_of_a_run_is_drawn_over_space_and_time() {
+    let folder = runs();
+    let json = good(&folder.path(""), &["plot", "n*.sdf", "ex", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let text = json.to_string();
+    assert!(
+        text.contains("\"time\"") && text.contains("the middle"),
+        "{}",
+        &text[..300.min(text.len())]
+    );
 }

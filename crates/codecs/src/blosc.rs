@@ -3,7 +3,7 @@
 
 use spile_core::error::{Error, Result};
 
-use crate::compression::{copy_back, invalid_data, lz4, snappy, zlib, zstd};
+use crate::compression::{copy_back, copy_run, invalid_data, lz4, snappy, zlib, zstd};
 use crate::shuffle::{unshuffle, unshuffle_bits};
 use crate::{copy, expect_length, invalid, take, too_short};
 
@@ -95,10 +95,8 @@ fn blosclz(from: &[u8], out: &mut [u8]) -> Option<()> {
     let mut control = usize::from(*input.next()?) & 31;
     loop {
         if control < 32 {
-            let (run, rest) = input.as_slice().split_at_checked(control + 1)?;
-            out.get_mut(at..=at + control)?.copy_from_slice(run);
-            input = rest.iter();
-            at += control + 1;
+            let (rest, end) = copy_run(input.as_slice(), control + 1, out, at)?;
+            (input, at) = (rest.iter(), end);
         } else {
             let (mut len, high) = ((control >> 5) - 1, (control & 31) << 8);
             if len == 6 {

@@ -153,22 +153,20 @@ pub(crate) fn lz4_frame(mut from: &[u8], out: &mut [u8]) -> Result<()> {
 /// Decodes LZF: runs of literal bytes and back references.
 pub(crate) fn lzf(stored: &[u8], out: &mut [u8]) -> Result<()> {
     let mut decoded = || {
-        let mut input = stored.iter().copied();
+        let mut input = stored.iter();
         let mut at = 0;
         while let Some(control) = input.next() {
-            let control = usize::from(control);
+            let control = usize::from(*control);
             if control < 32 {
-                for target in out.get_mut(at..=at + control)? {
-                    *target = input.next()?;
-                }
-                at += control + 1;
+                let (rest, end) = copy_run(input.as_slice(), control + 1, out, at)?;
+                (input, at) = (rest.iter(), end);
                 continue;
             }
             let mut len = (control >> 5) + 2;
             if len == 9 {
-                len += usize::from(input.next()?);
+                len += usize::from(*input.next()?);
             }
-            let back = ((control & 31) << 8 | usize::from(input.next()?)) + 1;
+            let back = ((control & 31) << 8 | usize::from(*input.next()?)) + 1;
             at = copy_back(out, at, back, len)?;
         }
         (at == out.len()).then_some(())
@@ -179,16 +177,43 @@ pub(crate) fn lzf(stored: &[u8], out: &mut [u8]) -> Result<()> {
 /// Copies `len` bytes from `back` bytes before `at` to `at`; they may overlap. Returns the end of the copy, or
 /// `None` if it is outside of `out`.
 pub(crate) fn copy_back(out: &mut [u8], at: usize, back: usize, len: usize) -> Option<usize> {
-    let start = at.checked_sub(back)?;
+    let start = at.checked_sub(back).filter(|start| *start < at)?;
     let end = at.checked_add(len).filter(|end| *end <= out.len())?;
-    if back >= len {
-        out.copy_within(start..start + len, at);
-    } else {
-        for k in at..end {
-            out[k] = out[start + k - at];
-        }
+    if back >= SHORT && len <= SHORT && at + SHORT <= out.len() {
+        // A copy of constant length is faster; later bytes replace those after the end.
+        let copied = *out[start..].first_chunk::<SHORT>()?;
+        *out[at..].first_chunk_mut::<SHORT>()? = copied;
+        return Some(end);
+    }
+    // What has been copied is copied, too.
+    let mut done = 0;
+    while done < len {
+        let more = (back + done).min(len - done);
+        out.copy_within(start..start + more, at + done);
+        done += more;
     }
     Some(end)
+}
+
+/// Length in bytes of the copies of constant length.
+const SHORT: usize = 16;
+
+/// Copies the first `len` bytes of `from` to `at`. Returns the rest of `from` and the end of the copy, or `None` if one
+/// of them is too short.
+pub(crate) fn copy_run<'a>(
+    from: &'a [u8],
+    len: usize,
+    out: &mut [u8],
+    at: usize,
+) -> Option<(&'a [u8], usize)> {
+    let (run, rest) = from.split_at_checked(len)?;
+    let end = at.checked_add(len)?;
+    let target = out.get_mut(at..)?;
+    match (from.first_chunk::<SHORT>(), target.first_chunk_mut::<SHORT>()) {
+        (Some(from), Some(to)) if len <= SHORT => *to = *from,
+        _ => target.get_mut(..len)?.copy_from_slice(run),
+    }
+    Some((rest, end))
 }
 
 pub(crate) fn invalid_data(name: &str) -> Error {

@@ -242,7 +242,7 @@ impl Pipeline {
         Self { steps, name, code, limit }
     }
 
-    /// This pipeline with another step at the end.
+    /// Returns this pipeline with another step at the end.
     pub fn then(&self, step: Step) -> Self {
         let mut steps = self.steps.clone();
         steps.push(step);

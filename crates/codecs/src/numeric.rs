@@ -58,7 +58,7 @@ impl Numeric {
         }
     }
 
-    /// This filter with numbers before and after it in `order`.
+    /// Returns this filter with numbers before and after it in `order`.
     pub fn with_order(self, order: ByteOrder) -> Self {
         let mut own = self;
         match &mut own {

@@ -40,6 +40,13 @@ pub trait ChunkTable: Send + Sync {
     fn stored(&self) -> Option<u64> {
         None
     }
+
+    /// The first chunk from `number` on that may be stored; `None` if no further one is. Tables that know the
+    /// number of [stored](ChunkTable::stored) chunks implement it, so that a loop over these takes as long as the file
+    /// is large.
+    fn next(&self, number: u64) -> Result<Option<u64>> {
+        Ok(Some(number))
+    }
 }
 
 /// A chunked array.
@@ -104,6 +111,10 @@ impl ChunkTable for Shifted {
 
     fn stored(&self) -> Option<u64> {
         self.table.stored()
+    }
+
+    fn next(&self, number: u64) -> Result<Option<u64>> {
+        self.table.next(number)
     }
 }
 
@@ -220,6 +231,63 @@ impl ChunkStore {
             |bytes: u64, chunks: u64| bytes.saturating_add(chunks.saturating_mul(CHUNK_WORK));
         let decoded = stored.saturating_mul(self.chunk_bytes());
         Some((work(elements.saturating_mul(self.size as u64), chunks), work(decoded, stored)))
+    }
+
+    /// The fill value: one element in the byte order of the array.
+    pub(crate) fn fill(&self) -> &[u8] {
+        &self.chunks.fill
+    }
+
+    /// The parts of the box `spans`, whose steps are 1, that may be stored: one box per chunk, in the order of the
+    /// chunks.
+    pub(crate) fn stored_parts(
+        &self,
+        spans: &[Span],
+    ) -> impl Iterator<Item = Result<Vec<Span>>> + Send {
+        let (table, across) = (self.chunks.table.clone(), self.across.clone());
+        let (grid, chunk) = (self.chunks.grid(), self.chunks.chunk.clone());
+        // First index of the part, first index of the box and the index after it, along each dimension.
+        let mut ranges = Vec::with_capacity(across.len());
+        if self.single {
+            ranges.push((0, self.first, self.first.saturating_add(1)));
+        }
+        for span in spans {
+            let begin = if ranges.is_empty() { self.first } else { 0 };
+            let start = begin.saturating_add(span.start);
+            ranges.push((begin, start, start.saturating_add(span.count)));
+        }
+        // Chunks are counted in C order: those of the box are consecutive along the first dimension.
+        let (mut from, mut end) = (0, 1);
+        if let (Some((_, start, stop)), Some(length)) = (ranges.first(), chunk.lengths().first()) {
+            from = (start / length).saturating_mul(across[0]);
+            end = stop.div_ceil(*length).saturating_mul(across[0]);
+        }
+        let dropped = usize::from(self.single);
+        std::iter::from_fn(move || {
+            loop {
+                let number = match table.next(from) {
+                    Ok(number) => number.filter(|number| *number < end)?,
+                    Err(error) => {
+                        from = end;
+                        return Some(Err(error));
+                    }
+                };
+                from = number + 1;
+                let mut part = Vec::with_capacity(ranges.len());
+                for (axis, (begin, start, stop)) in ranges.iter().enumerate() {
+                    let at = number / across[axis].max(1) % grid.lengths()[axis].max(1);
+                    let at = at.saturating_mul(chunk.lengths()[axis]);
+                    let low = at.max(*start);
+                    let high = at.saturating_add(chunk.lengths()[axis]).min(*stop);
+                    let count = high.saturating_sub(low);
+                    part.push(Span { start: low - begin, count, step: 1, dropped: false });
+                }
+                if part.iter().all(|span| span.count > 0) {
+                    part.drain(..dropped);
+                    return Some(Ok(part));
+                }
+            }
+        })
     }
 
     /// Reads a block into `out`, which has its length.
@@ -354,9 +422,13 @@ impl ChunkStore {
             codec.decode(&stored, &mut decoded)?;
             Ok(decoded)
         };
-        let Some(decoded) = self.cache.get(job.number, bytes, wait, decode).map_err(locate)? else {
-            return Ok(false);
+        // The file and the byte of the chunk: a store may have one file per chunk.
+        let place = |error: Error| match chunk.extents.parts() {
+            [first, ..] => error.at(first.offset).in_source(dataset.source()),
+            [] => error,
         };
+        let decoded = self.cache.get(job.number, bytes, wait, decode);
+        let Some(decoded) = decoded.map_err(|e| locate(place(e)))? else { return Ok(false) };
         scatter(self.size, &decoded[job.from as usize..], &mut job.steps, out, job.to);
         Ok(true)
     }

@@ -32,7 +32,7 @@ pub struct Computed {
 }
 
 impl Computed {
-    /// This computation with the offsets of its inputs increased by `by` bytes.
+    /// Returns this computation with the offsets of its inputs increased by `by` bytes.
     pub(crate) fn shifted(&self, by: u64) -> Result<Self> {
         let mut moved = self.clone();
         for input in &mut moved.inputs {

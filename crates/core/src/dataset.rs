@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::format::{Folder, FormatInfo, Native, Object, Region};
+use crate::format::{Folder, FormatInfo, Native, Object, Region, Run};
 use crate::semantics::Cell;
 use crate::{
     Array, ArrayDesc, Attrs, Axes, Error, Finding, Format, FrameAxis, FrameTable, Hint, Limits,
     Node, NodeId, OpenOptions, Order, Parsed, Report, Result, Role, Selection, Source, Tree,
     metadata,
 };
+
+/// Number of other series of a folder that a warning names.
+const KNOWN_RUNS: usize = 8;
 
 /// An open file, folder or series. Cloning is cheap; clones share everything. The [crate] documentation has an
 /// example.
@@ -67,7 +70,7 @@ impl Dataset {
         })
     }
 
-    /// Opens a folder as one dataset of `format`; none where it is not one.
+    /// Opens a folder as one dataset of `format`; `None` if it is not one.
     pub fn open_folder(
         format: &dyn Format,
         folder: &Folder,
@@ -76,12 +79,10 @@ impl Dataset {
         let opened = match (format.abilities().folder, format.abilities().series) {
             (Some(ability), _) => ability.open_folder(folder, options),
             (None, Some(series)) => {
-                let files = series.members(folder);
-                if files.is_empty() {
-                    return Ok(None);
-                }
-                let all = crate::series::open(format, folder.path(), &files, options);
-                all.map(|parsed| Some(warn_of_others(format, folder, &files, parsed)))
+                let runs = series.runs(folder);
+                let Some((first, others)) = runs.split_first() else { return Ok(None) };
+                let all = crate::series::open(format, folder.path(), &first.files, options);
+                all.map(|parsed| Some(warn_of_others(folder, first, others, parsed)))
             }
             (None, None) => return Ok(None),
         };
@@ -118,9 +119,12 @@ impl Dataset {
         metadata::restore(plain, metadata)
     }
 
-    /// This dataset with another tree over the same bytes.
+    /// Returns a dataset with another tree over the same bytes.
     pub fn with_tree(&self, tree: Tree) -> Self {
-        Self(Arc::new(Inner { tree, ..(*self.0).clone() }))
+        let Inner { source, limits, format, summary, warnings, native, .. } = &*self.0;
+        let (source, summary, warnings) = (source.clone(), summary.clone(), warnings.clone());
+        let (limits, format, native) = (*limits, *format, native.clone());
+        Self(Arc::new(Inner { source, tree, limits, format, summary, warnings, native }))
     }
 
     fn change(self, change: impl FnOnce(&mut Inner)) -> Self {
@@ -129,17 +133,17 @@ impl Dataset {
         Self(Arc::new(inner))
     }
 
-    /// This dataset with more warnings.
+    /// Returns this dataset with more warnings.
     pub fn with_warnings(self, more: impl IntoIterator<Item = Finding>) -> Self {
         self.change(|inner| inner.warnings.extend(more))
     }
 
-    /// This dataset with only the warnings for which `keep` holds.
+    /// Returns this dataset with only the warnings for which `keep` is true.
     pub fn retain_warnings(self, keep: impl FnMut(&Finding) -> bool) -> Self {
         self.change(|inner| inner.warnings.retain(keep))
     }
 
-    /// This dataset with other limits for what is read from now on.
+    /// Returns this dataset with other limits for later reads.
     pub fn with_limits(self, limits: Limits) -> Self {
         self.change(|inner| inner.limits = limits)
     }
@@ -164,7 +168,7 @@ impl Dataset {
         self.0.format
     }
 
-    /// Key facts for people, in the terms of the format.
+    /// Summary shown by `spile info`, in the terms of the format.
     pub fn summary(&self) -> &Attrs {
         &self.0.summary
     }
@@ -202,7 +206,7 @@ impl Dataset {
         Array::open(self, None, desc)
     }
 
-    /// The array that is node `id` in frame number `frame`; none where that frame does not have it. An
+    /// The array that is node `id` in frame number `frame`; `None` if that frame does not have it. An
     /// array without frames is the same in all of them.
     pub fn array_in_frame(&self, id: NodeId, frame: u64) -> Result<Option<Array>> {
         let desc = self.desc(id)?;
@@ -273,13 +277,13 @@ impl Dataset {
         Ok(None)
     }
 
-    /// Looks for what a running writer has added. Returns whether there is anything new.
+    /// Adds what a running writer has appended. Returns whether there is anything new.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(native) = &self.0.native else { return Ok(false) };
-        let Some(parsed) = native.refresh(&self.0.source, &self.0.limits)? else {
-            return Ok(false);
-        };
         let Some(format) = self.0.format else { return Ok(false) };
+        let parsed = native.refresh(&self.0.source, &self.0.limits);
+        let in_file = |e: Error| e.with_format(format.name).in_source(&self.0.source);
+        let Some(parsed) = parsed.map_err(in_file)? else { return Ok(false) };
         let options = OpenOptions { limits: self.0.limits, ..OpenOptions::default() };
         *self = Self::from_parsed(format, parsed, &options)?;
         Ok(true)
@@ -295,31 +299,40 @@ impl Dataset {
         self.native()?.objects(self, each)
     }
 
+    /// The arrays that show the content of the file in one figure; empty where the format has no such choice.
+    pub fn highlights(&self) -> Vec<NodeId> {
+        self.0.native.as_deref().map_or_else(Vec::new, |native| native.highlights(self.tree()))
+    }
+
     fn native(&self) -> Result<&dyn Native> {
         self.0.native.as_deref().ok_or_else(|| {
-            Error::unsupported("", "the dataset has no byte map of its own")
+            Error::unsupported("", "byte ranges are not available for this dataset")
                 .hint("open the files of a series one by one")
         })
     }
 }
 
-/// Adds a warning if the folder has files of the format that are not members of the series.
-fn warn_of_others(
-    format: &dyn Format,
-    folder: &Folder,
-    members: &[PathBuf],
-    mut parsed: Parsed,
-) -> Parsed {
-    let extensions = format.info().extensions.iter();
-    let count: usize = extensions.map(|extension| folder.with_extension(extension).len()).sum();
-    if let Some(others) = count.checked_sub(members.len()).filter(|n| *n > 0) {
-        let mut report = Report::default();
-        let message = format!("{others} files of other series in this folder are ignored");
-        let finding = report.warn("core-series", message);
-        finding.in_object(folder.path().display().to_string());
-        finding.hint("name the files of the series to open it");
-        parsed.warnings.extend(report.findings);
+/// Adds a warning if the folder has other runs than `first`, which is opened.
+fn warn_of_others(folder: &Folder, first: &Run, others: &[Run], mut parsed: Parsed) -> Parsed {
+    if others.is_empty() {
+        return parsed;
     }
+    let name = |run: &Run| match run.files.len() {
+        1 => format!("{} (1 file)", run.pattern),
+        count => format!("{} ({count} files)", run.pattern),
+    };
+    let listed: Vec<String> = others.iter().take(KNOWN_RUNS).map(name).collect();
+    let more = match others.len() - listed.len() {
+        0 => String::new(),
+        count => format!(" and {count} others"),
+    };
+    let (opened, listed) = (name(first), listed.join(", "));
+    let message = format!("the folder has several series; opened {opened}, ignored {listed}{more}");
+    let mut report = Report::default();
+    let finding = report.warn("core-series", message);
+    finding.in_object(folder.path().display().to_string());
+    finding.hint("open another series by the pattern of its file names");
+    parsed.warnings.extend(report.findings);
     parsed
 }
 

@@ -101,7 +101,7 @@ impl DType {
         self.order
     }
 
-    /// This type in another byte order.
+    /// Returns this type in another byte order.
     pub const fn with_order(self, order: ByteOrder) -> Self {
         Self { order, ..self }
     }

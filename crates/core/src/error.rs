@@ -3,6 +3,20 @@
 //! One type for all crates: a kind, the code of the violated rule, a message, a location (file, object,
 //! frame, byte offset) and a hint. Each layer adds the part of the location that it knows as the error
 //! is propagated.
+//!
+//! Codes of formats are listed in their FORMAT.md. Codes of core:
+//!
+//! | code | problem |
+//! |---|---|
+//! | `core-eof` `core-changed` `core-short` | the file ends too early; was replaced after it was opened; an encoded element is too short |
+//! | `core-unknown` `core-folder` | the format is not recognised; the folder is not a dataset of the format |
+//! | `core-limit` | a limit of memory, nodes or depth is exceeded |
+//! | `core-layout` `core-chunk` `core-same` `core-computed` | ranges that do not fit the array; a chunk that cannot be decoded; references in a cycle; a computation with a wrong result |
+//! | `core-metadata` | stored metadata that do not fit the arrays |
+//! | `core-series` | a file of a run that cannot be opened or differs from the others |
+//! | `core-scale` `core-grid` | a scaling or time base of an oscilloscope record that is not finite |
+//! | `core-cell` | cell vectors that are not finite |
+//! | `core-comm` | a damaged message of another process |
 
 mod hint;
 
@@ -149,8 +163,14 @@ impl Error {
         self
     }
 
-    /// Sets the file to that of `source`, unless it is set already or the source has none.
-    pub fn in_source(self, source: &Source) -> Self {
+    /// Sets the file to that of `source`, unless it is set already or the source has none. In a source of several
+    /// files it is the file with the byte of the error, whose offset becomes that in the file.
+    pub fn in_source(mut self, source: &Source) -> Self {
+        let part = self.0.offset.and_then(|offset| Some((offset, source.part_at(offset)?)));
+        if let (Some((offset, part)), None) = (part, &self.0.path) {
+            self.0.offset = Some(offset - part.start());
+            return self.with_path(part.path());
+        }
         match source.path() {
             Some(path) => self.with_path(path),
             None => self,

@@ -8,16 +8,17 @@ use serde::Serialize;
 
 use crate::metadata::StoredMetadata;
 use crate::{
-    ArrayDesc, Attrs, Dataset, Error, Finding, Limits, Report, Result, Sink, Source, Tree,
+    ArrayDesc, Attrs, Dataset, Error, Finding, Limits, NodeId, Registry, Report, Result, Sink,
+    Source, Tree,
 };
 
 pub use write::{
-    Capabilities, Compression, Compressor, FolderWriter, FormatWriter, Loss, LossKind, RegionFile,
-    Regions, WriteOptions, Writer, ensure_replaceable, write_file, write_file_if, write_stream,
-    writer_of,
+    Capabilities, Compression, Compressor, FolderWriter, FormatWriter, GuestAttribute, Loss,
+    LossKind, RegionFile, Regions, WriteOptions, Writer, ensure_replaceable, write_file,
+    write_file_if, write_stream, writer_of,
 };
 
-/// Bytes of a file's beginning that probing looks at.
+/// Number of first bytes of a file that probing examines.
 pub const HEAD_BYTES: usize = 4096;
 
 /// Extent of support; the table in the README is made from these.
@@ -50,7 +51,7 @@ pub struct FormatInfo {
     pub name: &'static str,
     /// Full name.
     pub title: &'static str,
-    /// Who has such files.
+    /// Typical users.
     pub users: &'static str,
     /// The specification it follows.
     pub specification: &'static str,
@@ -66,7 +67,7 @@ pub struct FormatInfo {
     pub salvage: Grade,
 }
 
-/// The beginning of a file, for probing.
+/// The first bytes of a file, for probing.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     /// Up to [`HEAD_BYTES`] bytes.
@@ -82,10 +83,16 @@ pub type Score = u8;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// What opening and reading may use.
+    /// Limits for opening and reading.
     pub limits: Limits,
-    /// Adds arrays that are computed from others, where the format defines such.
+    /// Adds arrays that are computed from others, if the format defines them.
     pub derived: bool,
+    /// Fails for truncated and unfinished files. Otherwise formats that can read the intact objects of such a file do so,
+    /// with a warning.
+    pub require_complete: bool,
+    /// The formats of the members of a folder, which may be other ones than that of the folder. Empty unless
+    /// the folder is opened by a [`Registry`], so that formats do not depend on each other's crates.
+    pub formats: Registry,
 }
 
 impl OpenOptions {
@@ -97,6 +104,11 @@ impl OpenOptions {
     /// These options with derived arrays.
     pub fn with_derived(self, derived: bool) -> Self {
         Self { derived, ..self }
+    }
+
+    /// These options with the formats of members of a folder.
+    pub fn with_formats(self, formats: Registry) -> Self {
+        Self { formats, ..self }
     }
 }
 
@@ -144,56 +156,56 @@ pub struct Abilities<'a> {
 }
 
 impl<'a> Abilities<'a> {
-    /// These abilities and writing files.
+    /// Returns these abilities with a writer of files.
     pub fn writer(self, writer: &'a dyn FormatWriter) -> Self {
         Self { writer: Some(Writer::File(writer)), ..self }
     }
 
-    /// These abilities and writing folders.
+    /// Returns these abilities with a writer of folders.
     pub fn folder_writer(self, writer: &'a dyn FolderWriter) -> Self {
         Self { writer: Some(Writer::Folder(writer)), ..self }
     }
 
-    /// These abilities and checking.
+    /// Returns these abilities with a checker.
     pub fn checker(self, checker: &'a dyn Checker) -> Self {
         Self { checker: Some(checker), ..self }
     }
 
-    /// These abilities and recovery.
+    /// Returns these abilities with recovery of damaged files.
     pub fn salvager(self, salvager: &'a dyn Salvager) -> Self {
         Self { salvager: Some(salvager), ..self }
     }
 
-    /// These abilities and opening folders.
+    /// Returns these abilities with opening of folders.
     pub fn folder(self, folder: &'a dyn FolderFormat) -> Self {
         Self { folder: Some(folder), ..self }
     }
 
-    /// These abilities and opening the files of a run.
+    /// Returns these abilities with opening of the files of a run.
     pub fn series(self, series: &'a dyn Series) -> Self {
         Self { series: Some(series), ..self }
     }
 
-    /// These abilities and concatenating files.
+    /// Returns these abilities with concatenation of files.
     pub fn concatenator(self, concatenator: &'a dyn Concatenator) -> Self {
         Self { concatenator: Some(concatenator), ..self }
     }
 
-    /// These abilities and living in files of another format.
+    /// Returns these abilities with recognition in files of another format.
     pub fn guest(self, guest: &'a dyn Guest) -> Self {
         Self { guest: Some(guest), ..self }
     }
 }
 
-/// What [`Format::open`] found in a file.
+/// Result of [`Format::open`].
 pub struct Parsed {
     /// The bytes that the tree refers to.
     pub source: Source,
     /// Groups, arrays and attributes.
     pub tree: Tree,
-    /// Key facts for people, in the terms of the format.
+    /// Summary shown by `spile info`, in the terms of the format.
     pub summary: Attrs,
-    /// What was noticed and did not prevent opening.
+    /// Warnings collected while opening.
     pub warnings: Vec<Finding>,
     /// Metadata of spile that is stored in the file, to be applied by core.
     pub metadata: Option<StoredMetadata>,
@@ -202,28 +214,28 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// A tree over bytes, nothing else.
+    /// A tree over bytes, without summary, warnings, metadata or native access.
     pub fn new(source: Source, tree: Tree) -> Self {
         let (summary, warnings) = (Attrs::new(), Vec::new());
         Self { source, tree, summary, warnings, metadata: None, native: None }
     }
 
-    /// This with a summary.
+    /// Returns `self` with this summary.
     pub fn with_summary(self, summary: Attrs) -> Self {
         Self { summary, ..self }
     }
 
-    /// This with warnings.
+    /// Returns `self` with these warnings.
     pub fn with_warnings(self, warnings: Vec<Finding>) -> Self {
         Self { warnings, ..self }
     }
 
-    /// This with metadata of spile found in the file.
+    /// Returns `self` with metadata of spile that is stored in the file.
     pub fn with_metadata(self, metadata: Option<StoredMetadata>) -> Self {
         Self { metadata, ..self }
     }
 
-    /// This with access to the format's own structures.
+    /// Returns `self` with access to the format's own structures.
     pub fn with_native(self, native: impl Native + 'static) -> Self {
         Self { native: Some(Box::new(native)), ..self }
     }
@@ -237,7 +249,14 @@ pub trait Native: Send + Sync {
     /// Calls `each` for every object of the format itself, in file order.
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()>;
 
-    /// Parses what a running writer has added since; none where there is nothing new or the format
+    /// The arrays that show the content of the file in one figure, with the same coordinate along their last
+    /// dimension; empty if the format has no such choice.
+    fn highlights(&self, tree: &Tree) -> Vec<NodeId> {
+        let _ = tree;
+        Vec::new()
+    }
+
+    /// Parses what a running writer has appended; `None` if there is nothing new or the format
     /// cannot grow.
     fn refresh(&self, source: &Source, limits: &Limits) -> Result<Option<Parsed>> {
         let _ = (source, limits);
@@ -245,14 +264,14 @@ pub trait Native: Send + Sync {
     }
 }
 
-/// What a part of a file is for.
+/// Purpose of a byte range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionKind {
     /// Describes the data.
     Header,
     /// Array data.
     Data,
-    /// Text for people.
+    /// Human-readable text.
     Text,
     /// Padding.
     Padding,
@@ -280,7 +299,7 @@ pub struct Region {
     pub offset: u64,
     /// Number of bytes.
     pub len: u64,
-    /// What it is for.
+    /// Purpose of the bytes.
     pub kind: RegionKind,
     /// Its name in the terms of the format.
     pub name: String,
@@ -342,14 +361,23 @@ pub trait Salvager: Send + Sync {
 
 /// Opens folders as one dataset.
 pub trait FolderFormat: Send + Sync {
-    /// Parses a folder; none where it is not of this format.
+    /// Parses a folder; `None` if it is not of this format.
     fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>>;
 }
 
-/// The files of a run that form one dataset, each a frame.
+/// Which files of a folder form runs. The files of a run are one dataset, each a frame.
 pub trait Series: Send + Sync {
-    /// The files of `folder` that form one run, in the order of their names.
-    fn members(&self, folder: &Folder) -> Vec<PathBuf>;
+    /// The runs in `folder`: the one with most files first.
+    fn runs(&self, folder: &Folder) -> Vec<Run>;
+}
+
+/// The files of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Pattern of the file names, for example `normal*.sdf`.
+    pub pattern: String,
+    /// The files, in the order of their names.
+    pub files: Vec<PathBuf>,
 }
 
 /// Concatenates files that have frames of their own, where frames depend on rules of the format.
@@ -358,13 +386,13 @@ pub trait Concatenator: Send + Sync {
     fn concatenate(&self, files: &[PathBuf], target: &Path, limits: &Limits) -> Result<()>;
 }
 
-/// A format whose files are files of another format with a certain content. It never depends on the
-/// other format's crate; whoever makes the registry connects them.
+/// A format whose files are files of another format with a certain content. It does not depend on the
+/// crate of the other format (the host): the registry passes the host to the guest.
 pub trait Guest: Send + Sync {
     /// The format of the files.
     fn host(&self) -> &'static dyn Format;
 
-    /// The host's file has this format's content.
+    /// Whether an opened file of the host has the content of this format.
     fn recognises(&self, content: &Dataset) -> bool;
 
     /// The file as seen by this format.
@@ -406,6 +434,12 @@ impl Folder {
         };
         let files = list().map_err(|e| Error::io(path, e))?;
         Ok(Self { path: path.to_path_buf(), files })
+    }
+
+    /// Some files of a folder, for example those that match a pattern, sorted by name.
+    pub fn of_files(path: impl Into<PathBuf>, mut files: Vec<PathBuf>) -> Self {
+        files.sort();
+        Self { path: path.into(), files }
     }
 
     /// The folder itself.

@@ -39,6 +39,12 @@ pub trait FrameTable: Send + Sync {
         self.cell(frame)
     }
 
+    /// The first frame from `frame` on that may have values according to [`FrameTable::effective_cell`]; `None` if
+    /// no further one has.
+    fn effective_next(&self, frame: u64) -> Result<Option<u64>> {
+        Ok((frame < self.len()).then_some(frame))
+    }
+
     /// Whether [`FrameTable::cell`] returns values for `frame` that are not stored in it: those of
     /// [`Dataset::effective`](crate::Dataset::effective).
     fn is_inherited(&self, _frame: u64) -> Result<bool> {
@@ -56,6 +62,10 @@ impl FrameTable for EffectiveFrames {
 
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         self.0.effective_cell(frame)
+    }
+
+    fn next(&self, frame: u64) -> Result<Option<u64>> {
+        self.0.effective_next(frame)
     }
 
     fn is_inherited(&self, frame: u64) -> Result<bool> {
@@ -134,13 +144,17 @@ where
         self.table.effective_cell(frame)?.map_or(Ok(None), &self.change)
     }
 
+    fn effective_next(&self, frame: u64) -> Result<Option<u64>> {
+        self.table.effective_next(frame)
+    }
+
     fn is_inherited(&self, frame: u64) -> Result<bool> {
         self.table.is_inherited(frame)
     }
 }
 
 impl Dataset {
-    /// This dataset with the values that apply in every frame: an array that a frame does not contain has those
+    /// Returns this dataset with the values that apply in every frame: an array that a frame does not contain has those
     /// that the [format defines](FrameTable::effective_cell), for example those of the first frame.
     pub fn effective(&self) -> Self {
         let mut tree = self.tree().clone();

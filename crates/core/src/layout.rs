@@ -155,7 +155,7 @@ impl Layout {
         }
     }
 
-    /// This layout with offsets increased by `by` bytes. Fails for frames and references to other arrays.
+    /// Returns this layout with offsets increased by `by` bytes. Fails for frames and references to other arrays.
     pub fn shifted(&self, by: u64) -> Result<Self> {
         let mut moved = self.clone();
         match &mut moved {
@@ -326,7 +326,7 @@ pub enum Coord {
         /// The distance between points.
         step: f64,
     },
-    /// Another array of the tree holds the points.
+    /// The coordinates are another array of the tree.
     Node(NodeId),
 }
 
@@ -407,7 +407,7 @@ impl ArrayDesc {
         (0..rank).map(name).collect()
     }
 
-    /// This array with these semantics.
+    /// Returns this array with these semantics.
     pub fn with_semantics(mut self, semantics: Semantics) -> Self {
         self.meaning = Some(Box::new(semantics));
         self

@@ -1,7 +1,7 @@
 //! Memory budgets. Sizes that come from a file are checked here before memory is allocated.
 
 use crate::error::human_bytes;
-use crate::{Error, Hint, Result};
+use crate::{Error, Hint, Result, cancel};
 
 /// Resource limits for opening and reading one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,10 @@ impl Budget {
     }
 
     /// Adds `bytes` that are about to be allocated and kept. If the total would exceed the limit, it adds
-    /// nothing and fails with a `Limit` error that names `what`.
+    /// nothing and fails with a `Limit` error that names `what`. Fails with `Io` if everything is
+    /// [stopped](crate::cancel::stop_all): loops that build structures from files end then.
     pub fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
+        cancel::ensure_running()?;
         let used = self.used.saturating_add(bytes);
         self.limits.allow(used, what)?;
         self.used = used;

@@ -127,7 +127,7 @@ pub struct Meaning {
 }
 
 impl Meaning {
-    /// The meaning of an array of `tree`; none where it is the default.
+    /// The meaning of an array of `tree`; `None` if it is the default.
     fn of(tree: &Tree, semantics: &Semantics) -> Option<Self> {
         if *semantics == Semantics::default() {
             return None;

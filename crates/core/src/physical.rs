@@ -72,7 +72,7 @@ impl ArrayDesc {
 }
 
 impl Array {
-    /// This array with physical values: an array that is scaled or has missing values is read as floating-point
+    /// Returns this array with physical values: an array that is scaled or has missing values is read as floating-point
     /// numbers, with missing values as NaN.
     pub fn physical(&self) -> Self {
         let (dtype, map, missing) = (self.dtype(), self.map(), self.missing().clone());
@@ -86,13 +86,13 @@ impl Array {
 }
 
 impl Dataset {
-    /// This dataset with physical values in all arrays that are scaled or have missing values: they are
+    /// Returns this dataset with physical values in all arrays that are scaled or have missing values: they are
     /// floating-point numbers without scaling, missing values are NaN. Values are converted when they are read.
     pub fn physical(&self) -> Self {
         self.change_scaled(ArrayDesc::make_physical)
     }
 
-    /// This dataset with stored values: scaling and missing values are removed from all arrays.
+    /// Returns this dataset with stored values: scaling and missing values are removed from all arrays.
     pub fn stored(&self) -> Self {
         self.change_scaled(|array| {
             array.map = None;
@@ -100,7 +100,7 @@ impl Dataset {
         })
     }
 
-    /// This dataset with all arrays that are scaled or have missing values changed by `change`.
+    /// Returns this dataset with all arrays that are scaled or have missing values changed by `change`.
     fn change_scaled(&self, change: impl Fn(&mut ArrayDesc)) -> Self {
         let mut tree = None;
         for (id, ..) in self.arrays().filter(|(.., desc)| desc.has_scaling()) {

@@ -19,6 +19,7 @@ use crate::{
 use selected::FOLD_THREADS;
 
 mod coordinate;
+mod runs;
 mod selected;
 mod values;
 
@@ -243,10 +244,18 @@ impl Array {
         packed.then(|| self.store.view(self.source(), len)).flatten()
     }
 
-    /// A selection, to be read in the order of `axes`. Fails if it does not fit the shape.
+    /// A selection, to be read in the order of `axes`. Fails if it does not fit the shape, and with `Limit` if most
+    /// of it is not stored and it is large.
     pub fn select(&self, selection: &Selection, axes: Axes<'_>) -> Result<Selected<'_>> {
         let spans = selection.resolve(&self.shape)?;
+        self.store.check_work(&spans, self.dtype.size(), &self.dataset)?;
         self.select_spans(spans, axes)
+    }
+
+    /// All elements in stored order, stored or not: for [`Selected::check`] and
+    /// [`statistics`](crate::reduce::statistics), which read only what is stored if that is a small part.
+    pub fn unlimited(&self) -> Result<Selected<'_>> {
+        self.select_spans(Selection::all().resolve(&self.shape)?, Axes::Stored)
     }
 
     /// All elements in stored order.
@@ -310,7 +319,6 @@ impl Array {
     fn select_spans(&self, spans: Vec<Span>, axes: Axes<'_>) -> Result<Selected<'_>> {
         let rank = self.shape.rank();
         let size = self.dtype.size();
-        self.store.check_work(&spans, size, self.source())?;
         let stored = self.order.slowest_first(rank);
         let requested: Vec<usize> = match axes {
             Axes::Stored => stored.clone(),

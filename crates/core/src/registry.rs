@@ -1,13 +1,20 @@
 //! Finding the format of a file.
 
+use std::fmt;
 use std::path::Path;
 
-use crate::format::{Folder, Guest, HEAD_BYTES, Head, Writer};
-use crate::{Dataset, Error, Format, Hint, OpenOptions, Result, Source};
+use crate::format::{Folder, Guest, HEAD_BYTES, Head};
+use crate::{Dataset, Error, ErrorKind, Format, Hint, Limits, OpenOptions, Result, Source};
 
 /// The formats that a program supports.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Registry(pub &'static [&'static dyn Format]);
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|format| format.info().name)).finish()
+    }
+}
 
 impl Registry {
     /// The format called `name`.
@@ -27,12 +34,17 @@ impl Registry {
     /// The format of the file: the one that recognises its first bytes, or a guest of that format that
     /// recognises its content.
     pub fn probe(&self, source: &Source) -> Result<&'static dyn Format> {
+        self.probe_within(source, &Limits::default())
+    }
+
+    /// The format of the file, as [`Registry::probe`] finds it. The content is opened with `limits`.
+    pub fn probe_within(&self, source: &Source, limits: &Limits) -> Result<&'static dyn Format> {
         let host = self.host(source)?;
         if self.guests(host).next().is_none() {
             return Ok(host);
         }
         // If it cannot be opened, the host reports why.
-        let content = Dataset::open(host, source.clone(), &OpenOptions::default());
+        let content = Dataset::open(host, source.clone(), &limits.into());
         let found = content.ok().and_then(|content| self.guest_of(host, &content));
         Ok(found.map_or(host, |(format, _)| format))
     }
@@ -56,7 +68,7 @@ impl Registry {
     }
 
     /// The format that recognises the first bytes. The file name decides between formats that are
-    /// equally sure; where none recognises the bytes, it chooses whose error is reported.
+    /// equally sure; where none recognises the bytes, the format of that name is tried.
     fn host(&self, source: &Source) -> Result<&'static dyn Format> {
         let bytes = crate::wire::fetch(source, 0, HEAD_BYTES)?;
         let head = Head { bytes: &bytes, len: source.len() };
@@ -64,10 +76,12 @@ impl Registry {
         let named = |f: &dyn Format| {
             extension.is_some_and(|e| f.info().extensions.iter().any(|x| x.eq_ignore_ascii_case(e)))
         };
+        let shared = self.0.iter().filter(|format| named(**format)).count() > 1;
         let scored = self.0.iter().map(|f| (f.probe(head), named(*f), *f));
         match scored.max_by_key(|(score, named, _)| (*score, *named)) {
             Some((score, _, format)) if score > 0 => Ok(format),
-            Some((_, true, format)) => Ok(format),
+            // Several vendors use the same extension: the last of them says nothing about the others.
+            Some((_, true, format)) if !(shared && is_other(format, source)) => Ok(format),
             _ => Err(unrecognised(source)),
         }
     }
@@ -89,6 +103,7 @@ impl Registry {
             return self.open(Source::open(path)?, options);
         }
         let folder = Folder::open(path)?;
+        let options = &options.with_formats(*self);
         for format in self.0 {
             if let Some(dataset) = Dataset::open_folder(*format, &folder, options)? {
                 return Ok(dataset);
@@ -99,7 +114,7 @@ impl Registry {
             .hint("name files, or a folder that one program wrote as one dataset or run"))
     }
 
-    /// The format whose datasets are folders and of which this folder is one, damaged or not.
+    /// The format that opens this folder as one dataset, damaged or not.
     pub fn folder_format(
         &self,
         path: &Path,
@@ -109,18 +124,19 @@ impl Registry {
             return Ok(None);
         }
         let folder = Folder::open(path)?;
+        let options = &options.with_formats(*self);
         let is_one = |format: &&&dyn Format| {
             let opened = format.abilities().folder.map(|f| f.open_folder(&folder, options));
             matches!(opened, Some(Ok(Some(_)) | Err(_)))
         };
-        let folders = self.0.iter().filter(|format| is_folder(**format));
-        Ok(folders.into_iter().find(is_one).copied())
+        Ok(self.0.iter().find(is_one).copied())
     }
 }
 
-/// The datasets of the format are folders.
-pub fn is_folder(format: &dyn Format) -> bool {
-    matches!(format.abilities().writer, Some(Writer::Folder(_)))
+/// Whether a format that does not recognise the first bytes finds another format in the file.
+fn is_other(format: &dyn Format, source: &Source) -> bool {
+    let opened = format.open(source.clone(), &OpenOptions::default());
+    opened.is_err_and(|error| error.kind() == ErrorKind::NotThisFormat)
 }
 
 fn unrecognised(source: &Source) -> Error {

@@ -15,18 +15,22 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::frames::{Cells, Moments};
-use crate::metadata::{CoordMeta, coords_from_meta, coords_to_meta};
-use crate::physical::Stored;
-use crate::semantics::Missing;
+use crate::limits::Budget;
+use crate::metadata::{coords_from_meta, coords_to_meta};
 use crate::source::Part;
 use crate::{
-    ArrayDesc, Attrs, ByteOrder, Coord, DType, Dataset, Error, ErrorKind, Extents, Finding, Format,
-    FrameCell, Layout, Limits, Linear, Node, NodeId, OpenOptions, Parsed, ROOT, Report, Result,
-    Source, Tree, Value,
+    ArrayDesc, Attrs, Coord, DType, Dataset, Error, ErrorKind, Finding, Format, FrameCell, Layout,
+    Limits, Node, NodeId, OpenOptions, Parsed, ROOT, Report, Result, Source, Tree, Value,
 };
+use column::{Column, as_f64, is_float, mesh_of, same_as, stored_bytes};
 
-/// Number of files that are opened at once while the series is built, and whose trees are in memory.
-const BATCH: usize = 64;
+mod column;
+
+/// Largest number of files that are opened at once while the series is built, and whose trees are in memory.
+const BATCH: u64 = 64;
+
+/// The trees of these files use at most this fraction (1/SHARE) of the memory limit.
+const SHARE: u64 = 4;
 
 /// Larger coordinates, in bytes, are not compared between files.
 const SHARED_BYTES: u64 = 1 << 20;
@@ -36,6 +40,9 @@ const KNOWN_WARNINGS: usize = 1_000;
 
 /// Approximate size in bytes of a frame in the table of an array.
 const CELL_BYTES: u64 = 256;
+
+/// Approximate size in bytes of an object of the union, without names and attributes.
+const ENTRY_BYTES: usize = 256;
 
 /// Number, step and time of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,15 +84,27 @@ pub fn open_groups(
     starts.push(source.len());
     let mut union = Union::new(&options.limits);
     let mut failure = None;
-    for (batch, members) in groups.chunks(BATCH).enumerate() {
+    // The size of the first tree decides how many are in memory at the same time.
+    let (mut first, mut batch, mut largest) = (0, 1, 1);
+    while first < groups.len() {
+        let members = &groups[first..groups.len().min(first + batch)];
         let known = &union.coordinates;
         let paths: Vec<&Path> =
             members.iter().map(|group| group.first().map_or(folder, PathBuf::as_path)).collect();
+        let share = options.limits.memory / members.len() as u64;
+        let shared = OpenOptions { limits: options.limits.with_memory(share), ..*options };
         let opened: Vec<Result<Member>> =
-            paths.par_iter().map(|path| Member::open(format, path, known, options)).collect();
-        for (k, (path, member)) in paths.iter().zip(opened).enumerate() {
+            paths.par_iter().map(|path| Member::open(format, path, known, &shared)).collect();
+        for (k, (path, mut member)) in paths.iter().zip(opened).enumerate() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let file = batch * BATCH + k;
+            let file = first + k;
+            if members.len() > 1 && member.as_ref().is_err_and(|e| e.kind() == ErrorKind::Limit) {
+                // It is larger than those before.
+                member = Member::open(format, path, &union.coordinates, options);
+            }
+            if let Ok(member) = &member {
+                largest = member.tree.charged().max(largest);
+            }
             match member {
                 // Its offsets would be those of other files.
                 Ok(member) if member.len > starts[file + 1] - starts[file] => {
@@ -101,6 +120,8 @@ pub fn open_groups(
                 }
             }
         }
+        first += members.len();
+        batch = (options.limits.memory / SHARE / largest).clamp(1, BATCH) as usize;
     }
     match failure {
         Some(failure) if union.moments.is_empty() => Err(failure),
@@ -133,7 +154,9 @@ impl Member {
         known: &HashMap<String, Vec<u8>>,
         options: &OpenOptions,
     ) -> Result<Self> {
-        let dataset = Dataset::open(format, Source::open(path)?, options)?;
+        // A file that is being written may have objects without their values.
+        let options = OpenOptions { require_complete: true, ..*options };
+        let dataset = Dataset::open(format, Source::open(path)?, &options)?;
         let (tree, source) = (dataset.tree(), dataset.source());
         if tree.frames().is_some() {
             return Err(Error::unsupported("core-series", "a file of a series cannot have frames"));
@@ -178,34 +201,17 @@ struct Entry {
     array: Option<Column>,
 }
 
-/// An array in all files.
-struct Column {
-    /// Description in the first file, with offsets in the joined source.
-    first: ArrayDesc,
-    /// Where its coordinates are, and what it is the same as.
-    coords: Vec<Option<CoordMeta>>,
-    same: Option<String>,
-    /// Path of its mesh.
-    mesh: Option<String>,
-    /// By file.
-    cells: Vec<(usize, FrameCell)>,
-    /// Files in which it is a coordinate with the values of the first file.
-    alike: usize,
-    /// Whether it has single and double precision in different files, and is read as `float64`.
-    widened: bool,
-}
-
 /// The union of the trees of all files.
 struct Union {
-    limits: Limits,
     moments: Vec<Moment>,
     /// The root first, parents before children.
     entries: Vec<Entry>,
-    /// By path, and whether they are arrays: what is an array in one file can be a group in another.
+    /// By path, and whether they are arrays in the file: an array in one file is a group in a file that has only
+    /// arrays below it.
     places: HashMap<(String, bool), usize>,
     /// What decides the coordinates of the first file.
     coordinates: HashMap<String, Vec<u8>>,
-    cells: u64,
+    budget: Budget,
     summary: Attrs,
     report: Report,
 }
@@ -216,12 +222,11 @@ impl Union {
         let (id, mixed, attrs) = (None, false, Attrs::new());
         let root = Entry { parent: 0, name, path, id, mixed, attrs, array: None };
         Self {
-            limits: *limits,
             moments: Vec::new(),
             entries: vec![root],
             places: HashMap::from([((String::new(), false), 0)]),
             coordinates: HashMap::new(),
-            cells: 0,
+            budget: Budget::new(limits),
             summary: Attrs::new(),
             report: Report::default(),
         }
@@ -249,8 +254,15 @@ impl Union {
         }
         for (_, node) in tree.iter() {
             let place = |node: &Node| (node.path.clone(), node.array.is_some());
+            if self.is_shared(node) {
+                self.share(node, &tree, file, start, name)?;
+                continue;
+            }
             let Some(&k) = self.places.get(&place(node)) else {
                 self.places.insert(place(node), self.entries.len());
+                let bytes = size_of::<Entry>() + 3 * node.path.len() + ENTRY_BYTES;
+                let bytes = (bytes as u64).saturating_add(node.attrs.memory());
+                self.budget.charge(bytes, "the arrays of the series")?;
                 let array = node.array.as_ref().map(|desc| Column::new(desc, &tree, start));
                 self.entries.push(Entry {
                     parent: self.places[&place(tree.node(node.parent))],
@@ -266,6 +278,9 @@ impl Union {
                 continue;
             };
             let entry = &mut self.entries[k];
+            if entry.array.is_some() && node.array.is_none() {
+                continue;
+            }
             entry.attrs.retain(|name, value| node.attrs.get(name) == Some(value));
             if entry.id != node.id {
                 entry.mixed = true;
@@ -291,6 +306,41 @@ impl Union {
             }
         }
         Ok(())
+    }
+
+    /// Whether a node of a new kind is the same object as a known one: a group that only exists for the arrays below
+    /// it, and an array.
+    fn is_shared(&self, node: &Node) -> bool {
+        let is_array = node.array.is_some();
+        if self.places.contains_key(&(node.path.clone(), is_array)) {
+            return false;
+        }
+        let known = self.places.get(&(node.path.clone(), !is_array)).map(|k| &self.entries[*k]);
+        let implied = |id: &Option<String>, attrs: &Attrs| id.is_none() && attrs.is_empty();
+        match known {
+            Some(known) if is_array => known.array.is_none() && implied(&known.id, &known.attrs),
+            Some(_) => implied(&node.id, &node.attrs),
+            None => false,
+        }
+    }
+
+    /// Adds a node to the entry with its path, which is an array from now on.
+    fn share(
+        &mut self,
+        node: &Node,
+        tree: &Tree,
+        file: usize,
+        start: u64,
+        name: &str,
+    ) -> Result<()> {
+        let is_array = node.array.is_some();
+        let k = self.places[&(node.path.clone(), !is_array)];
+        self.places.insert((node.path.clone(), is_array), k);
+        let Some(desc) = &node.array else { return Ok(()) };
+        let entry = &mut self.entries[k];
+        (entry.id, entry.attrs) = (node.id.clone(), node.attrs.clone());
+        entry.array = Some(Column::new(desc, tree, start)?);
+        self.cell(k, file, start, name, node.array.as_ref(), tree)
     }
 
     /// Adds the shape and layout of entry `k` in `file`.
@@ -343,10 +393,7 @@ impl Union {
                 layout = as_f64(own.dtype, layout);
             }
             column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
-            self.cells += 1;
-            self.limits
-                .allow(self.cells.saturating_mul(CELL_BYTES), "the frame tables of the series")?;
-            return Ok(());
+            return self.budget.charge(CELL_BYTES, "the frame tables of the series");
         };
         let message = format!("skipped in {name}: {differs}");
         self.report.warn("core-series", message).in_object(format!("\"{path}\""));
@@ -363,7 +410,7 @@ impl Union {
             frames[moment.file] = Some(frame);
         }
         let count = self.moments.len();
-        let mut tree = Tree::new(&self.limits);
+        let mut tree = Tree::new(self.budget.limits());
         tree.node_mut(ROOT).attrs = std::mem::take(&mut self.entries[0].attrs);
         let mut ids = vec![ROOT];
         let mut links = Vec::new();
@@ -425,102 +472,5 @@ impl Union {
     }
 }
 
-impl Column {
-    fn new(desc: &ArrayDesc, tree: &Tree, start: u64) -> Result<Self> {
-        let own = tree.resolve(desc)?;
-        let same = same_as(desc, tree);
-        let first = ArrayDesc {
-            dtype: own.dtype,
-            map: own.map,
-            layout: own.layout.shifted(start)?,
-            ..desc.clone()
-        };
-        let coords = coords_to_meta(tree, &desc.coords);
-        let mesh = mesh_of(desc, tree);
-        Ok(Self { first, coords, same, mesh, cells: Vec::new(), alike: 0, widened: false })
-    }
-
-    /// Changes an array of floats to `float64`.
-    fn widen(&mut self) {
-        let dtype = std::mem::replace(&mut self.first.dtype, DType::F64);
-        self.widened = true;
-        if dtype != DType::F64 {
-            for layout in self.cells.iter_mut().map(|(_, cell)| &mut cell.layout) {
-                *layout = as_f64(dtype, layout.clone());
-            }
-        }
-    }
-}
-
-/// Whether the type is `float32` or `float64` in any byte order.
-fn is_float(dtype: DType) -> bool {
-    let little = dtype.with_order(ByteOrder::Little);
-    little == DType::F32 || little == DType::F64
-}
-
-/// Floats of type `dtype`, read as `float64`.
-fn as_f64(dtype: DType, layout: Layout) -> Layout {
-    // Adding -0.0 keeps the sign of zero.
-    let map = Some(Linear::new(-0.0, 1.0));
-    Layout::Physical(Arc::new(Stored { dtype, layout, map, missing: Missing::default() }))
-}
-
-/// The bytes that decide the values of an array; none where they cannot be compared.
-fn stored_bytes(layout: &Layout) -> Option<Vec<&Extents>> {
-    match layout {
-        Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. } => Some(vec![extents]),
-        Layout::Computed(computed) => {
-            let inputs = computed.inputs.iter().map(|input| stored_bytes(&input.layout));
-            Some(inputs.collect::<Option<Vec<_>>>()?.concat())
-        }
-        _ => None,
-    }
-}
-
-/// Path of the mesh of an array.
-fn mesh_of(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
-    desc.semantics().mesh.map(|id| tree.node(id).path.clone())
-}
-
-/// The array whose bytes it refers to.
-fn same_as(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
-    desc.layout.same().map(|id| tree.node(id).path.clone())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::semantics::Semantics;
-
-    /// A file with a field on a mesh; `before` groups come first and change the numbers of the nodes.
-    fn member(before: usize) -> Member {
-        let mut tree = Tree::new(&Limits::default());
-        for k in 0..before {
-            tree.add_group(ROOT, &format!("group {before}.{k}")).unwrap();
-        }
-        let mesh = tree.add_group(ROOT, "mesh").unwrap();
-        let layout = Layout::contiguous(0, 8, crate::shape::Order::C);
-        let shape = crate::shape::Shape::new([1]);
-        let mut field = ArrayDesc::new(DType::F64, shape, layout);
-        field.meaning = Some(Box::new(Semantics { mesh: Some(mesh), ..Semantics::default() }));
-        tree.add_array(ROOT, "field", field).unwrap();
-        Member {
-            len: 0,
-            tree,
-            summary: Attrs::new(),
-            warnings: Vec::new(),
-            coordinates: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn the_mesh_of_an_array_is_found_by_its_path() {
-        let mut union = Union::new(&Limits::default());
-        for (file, before) in [(0, 2), (1, 0), (2, 5)] {
-            union.add(file, 8 * file as u64, "file", member(before)).unwrap();
-        }
-        let tree = union.finish(Source::memory(vec![0; 24]), 3).unwrap().tree;
-        let field = tree.array(tree.at("field").unwrap()).unwrap();
-        assert_eq!(field.semantics().mesh, tree.at("mesh"));
-    }
-}
+mod tests;

@@ -5,27 +5,28 @@
 //! modifies an existing file in place, for operations whose order of writes makes that safe.
 //! [`FolderSink`] writes folders atomically.
 
+mod commit;
 mod folder;
+mod names;
 mod unfinished;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid,
-};
+use rustix::fs::{FallocateFlags, FlockOperation, Gid, MemfdFlags, Uid};
 use rustix::io::Errno;
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::TempPath;
 
 #[cfg(feature = "testkit")]
 use crate::testkit::faults::{self, Call};
-use crate::{Error, ErrorKind, Hint, Result, Source, cancel};
+use crate::{Error, ErrorKind, Result, Source, cancel};
+use names::{exists, follow, handle, is_at, named, unnamed};
 
 pub use folder::FolderSink;
+pub use names::sync_folder;
 pub use unfinished::{TemporaryFolder, has_unfinished, remove_unfinished};
 
 /// Suffix of temporary names.
@@ -223,6 +224,13 @@ impl Sink {
         Self { stream: true, ..Self::over(file, name.into(), 0) }
     }
 
+    /// A file in memory, without a name: [`Sink::source`] returns its bytes, and a commit changes nothing on disk.
+    pub fn in_memory() -> Result<Self> {
+        let file = rustix::fs::memfd_create("spile", MemfdFlags::CLOEXEC);
+        let file = file.map_err(|e| Error::from(io::Error::from(e)))?;
+        Ok(Self::over(File::from(file), "memory".into(), 0))
+    }
+
     /// Whether the file can only be written [from its beginning to its end](Sink::stream).
     pub fn is_stream(&self) -> bool {
         self.stream
@@ -333,121 +341,6 @@ impl Sink {
         self.cursor.store(position, Ordering::Relaxed);
     }
 
-    /// Waits until no other writer that calls this function replaces the target, and keeps others from it until
-    /// this sink is dropped. Returns whether the target exists; without it there is nothing to wait for.
-    pub fn lock_target(&mut self) -> Result<bool> {
-        let lock = || -> io::Result<Option<File>> {
-            loop {
-                let file = match File::open(&self.target) {
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-                    file => file?,
-                };
-                // File systems without locks are accepted.
-                let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
-                if is_at(&file, &self.target)? {
-                    return Ok(Some(file));
-                }
-            }
-        };
-        self.lock = lock().map_err(|e| self.io(e))?;
-        Ok(self.lock.is_some())
-    }
-
-    /// Makes `folder` a part of the file: it is committed with it. If one of them cannot be, neither is.
-    pub fn attach(&mut self, folder: FolderSink) {
-        self.attached.push(folder);
-    }
-
-    /// Removes the folder at `path` after the commit, for folders that only the replaced file refers to. What cannot
-    /// be removed is left.
-    pub fn remove_after_commit(&mut self, path: PathBuf) {
-        self.obsolete.push(path);
-    }
-
-    /// Flushes the file to disk, links it to the target path and flushes the folder. Attached folders are renamed
-    /// to their targets immediately before. Fails with `Exists` if the target was created in between and may not
-    /// be replaced; nothing is changed then.
-    pub fn commit(mut self) -> Result<()> {
-        if self.stream {
-            return Ok(());
-        }
-        self.file.sync_all().map_err(|e| self.io(e))?;
-        let mut folders = Vec::new();
-        let mut done = Ok(());
-        for folder in std::mem::take(&mut self.attached) {
-            match folder.publish() {
-                Ok(published) => folders.push(published),
-                Err(error) => {
-                    done = Err(error);
-                    break;
-                }
-            }
-        }
-        let done = done.and_then(|()| self.finish());
-        for folder in folders.into_iter().rev() {
-            if done.is_ok() { folder.finish() } else { folder.undo()? }
-        }
-        if done.is_ok() {
-            for folder in &self.obsolete {
-                // A failure to remove may be temporary.
-                let _ = fs::remove_dir_all(folder).or_else(|_| fs::remove_dir_all(folder));
-            }
-        }
-        done
-    }
-
-    /// Links the flushed file to its target path and flushes the folder. On failure the target is unchanged.
-    fn finish(&mut self) -> Result<()> {
-        let Some(pending) = self.pending.take() else { return Ok(()) };
-        self.publish(pending).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => exists(&self.path),
-            _ => self.io(e),
-        })
-    }
-
-    fn publish(&self, pending: Pending) -> io::Result<()> {
-        let Pending { name, overwrite, _unfinished } = pending;
-        if overwrite == Overwrite::Never {
-            match name {
-                Some(name) => name.persist_noclobber(&self.target).map_err(|e| e.error)?,
-                None => self.link(&self.target)?,
-            }
-            return flush_folder(&self.target).inspect_err(|_| {
-                let _ = fs::remove_file(&self.target);
-            });
-        }
-        // A link cannot replace an existing file, a rename can.
-        let name = match name {
-            Some(name) => name,
-            None => self.link_unused()?,
-        };
-        let _unfinished = unfinished::Name::new(&name);
-        // The old file is kept until the new one is on disk.
-        if exchange(&name, &self.target).is_ok() {
-            let done = flush_folder(&self.target).and_then(|()| fs::remove_file(&name));
-            return done.inspect_err(|_| {
-                let _ = exchange(&name, &self.target);
-            });
-        }
-        // There is no old file, or the file system cannot exchange names.
-        name.persist(&self.target).map_err(|e| e.error)?;
-        flush_folder(&self.target)
-    }
-
-    /// Links the file to an unused temporary name next to the target.
-    fn link_unused(&self) -> io::Result<TempPath> {
-        let prefix = temporary_prefix(&self.target);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(SUFFIX);
-        let made = builder.make_in(folder(&self.target), |path| self.link(path))?;
-        Ok(made.into_temp_path())
-    }
-
-    fn link(&self, path: &Path) -> io::Result<()> {
-        rustix::fs::linkat(CWD, handle(&self.file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
-        Ok(())
-    }
-
     /// Fault injection for a call that writes no bytes.
     #[cfg(feature = "testkit")]
     fn inject_fault(&self, call: Call) -> Result<()> {
@@ -462,80 +355,6 @@ impl Sink {
                 .hint("the target is unchanged; free some disk space and run the command again");
         }
         error
-    }
-}
-
-/// Whether `file` is the file at `path`; false if there is none.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let named = match fs::metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        named => named?,
-    };
-    let own = file.metadata()?;
-    Ok((own.dev(), own.ino()) == (named.dev(), named.ino()))
-}
-
-/// The target of a chain of symbolic links, whether it exists or not.
-fn follow(path: &Path) -> PathBuf {
-    let mut at = path.to_path_buf();
-    // The limit of Linux.
-    for _ in 0..40 {
-        let Ok(next) = fs::read_link(&at) else { break };
-        at = folder(&at).join(next);
-    }
-    at
-}
-
-/// An unnamed file in the folder of the target; `None` if it could not be linked later.
-fn unnamed(path: &Path) -> Option<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o666);
-    let file = File::from(rustix::fs::openat(CWD, folder(path), flags, mode).ok()?);
-    handle(&file).exists().then_some(file)
-}
-
-/// Path in `/proc` of an open file.
-fn handle(file: &File) -> PathBuf {
-    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
-}
-
-fn named(path: &Path) -> io::Result<NamedTempFile> {
-    let prefix = temporary_prefix(path);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(SUFFIX).permissions(fs::Permissions::from_mode(0o666));
-    builder.tempfile_in(folder(path))
-}
-
-/// Start of the temporary names of the target `path`.
-fn temporary_prefix(path: &Path) -> String {
-    format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy())
-}
-
-/// Exchanges two names atomically. Fails if one of them does not exist or the file system does not support it.
-fn exchange(a: &Path, b: &Path) -> io::Result<()> {
-    Ok(rustix::fs::renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
-}
-
-/// Flushes the folder that contains `path` to disk, so that a name that was added, renamed or removed survives a
-/// power failure.
-pub fn sync_folder(path: &Path) -> Result<()> {
-    flush_folder(path).map_err(|e| Error::io(folder(path), e))
-}
-
-fn flush_folder(path: &Path) -> io::Result<()> {
-    #[cfg(feature = "testkit")]
-    if let Some((_, error)) = faults::strike(|| Call::SyncFolder) {
-        return Err(error);
-    }
-    let opened = match File::open(folder(path)) {
-        // A folder that can be written but not read.
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
-        opened => opened?,
-    };
-    match rustix::fs::fsync(&opened) {
-        // Some file systems cannot sync a folder; its files are already on disk.
-        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        done => Ok(done?),
     }
 }
 
@@ -568,16 +387,6 @@ pub fn copy_new(from: &Path, to: &Path) -> Result<()> {
     };
     copy().map_err(|e| sink.io(e))?;
     sink.commit()
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn exists(path: &Path) -> Error {
-    Error::new(ErrorKind::Exists, "", "already exists; nothing was written")
-        .with_path(path)
-        .hint(Hint::Overwrite)
 }
 
 #[cfg(test)]

@@ -123,6 +123,14 @@ impl Source {
         }
     }
 
+    /// The file of a [joined](Source::joined) source with the byte at `offset`.
+    pub fn part_at(&self, offset: u64) -> Option<&Part> {
+        match &self.0.bytes {
+            Bytes::Joined(joined) => joined.find(offset).map(|k| &joined.parts[k]),
+            _ => None,
+        }
+    }
+
     fn new(path: Option<PathBuf>, len: u64, bytes: Bytes) -> Self {
         let (read, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         Self(Arc::new(Inner { path, len, bytes, read, stopped }))

@@ -7,12 +7,14 @@ use crate::chunks::ChunkStore;
 use crate::computed::Computed;
 use crate::error::human_bytes;
 use crate::select::Span;
-use crate::{Array, Codec, Dataset, Error, Extents, Limits, Result, Source};
+use crate::{Array, Codec, Dataset, Error, Extents, Hint, Limits, Result, Source};
 
-/// Largest number of bytes that are read at once although they are not stored, and how many more of them per byte
-/// of the file. Their number is in the metadata alone, so a few bytes could cause any amount of work.
-const UNSTORED: u64 = 4 << 30;
+/// Bytes that are read although they are not stored, per byte of the memory limit and per byte of the file. Their number
+/// is in the metadata alone, so a few bytes could cause any amount of work.
+const UNSTORED_PER_LIMIT: u64 = 8;
 const UNSTORED_PER_BYTE: u64 = 4 << 10;
+/// Bytes of fill values that are always read.
+const UNSTORED_LEAST: u64 = 1 << 20;
 
 /// The sequence of bytes that a plan reads.
 #[derive(Clone)]
@@ -76,26 +78,37 @@ impl Store {
         Ok(())
     }
 
-    /// Fails with `Limit` if most of the elements in `spans`, of `size` bytes, are not stored, and they are many.
-    pub(crate) fn check_work(&self, spans: &[Span], size: usize, source: &Source) -> Result<()> {
-        let (work, stored) = match self {
+    /// The work of reading the elements in `spans`, of `size` bytes, that are not stored: bytes, and a constant per
+    /// chunk. 0 if it is not known which elements are stored.
+    pub(crate) fn unstored_work(&self, spans: &[Span], size: usize) -> u64 {
+        match self {
             Self::Fill(_) => {
                 let elements = spans.iter().fold(1, |n: u64, span| n.saturating_mul(span.count));
-                (elements.saturating_mul(size as u64), 0)
+                elements.saturating_mul(size as u64)
             }
-            Self::Chunked(chunks) => chunks.work(spans).unwrap_or_default(),
-            _ => return Ok(()),
-        };
-        let most = source.len().saturating_mul(UNSTORED_PER_BYTE).saturating_add(UNSTORED);
-        if work.saturating_sub(stored) <= most {
+            Self::Chunked(chunks) => {
+                chunks.work(spans).map_or(0, |(work, stored)| work.saturating_sub(stored))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Fails with `Limit` if many of the elements in `spans`, of `size` bytes, are not stored.
+    pub(crate) fn check_work(&self, spans: &[Span], size: usize, dataset: &Dataset) -> Result<()> {
+        let work = self.unstored_work(spans, size);
+        let stored = dataset.source().len().saturating_mul(UNSTORED_PER_BYTE);
+        let most =
+            stored.saturating_add(dataset.limits().memory.saturating_mul(UNSTORED_PER_LIMIT));
+        let most = most.max(UNSTORED_LEAST);
+        if work <= most {
             return Ok(());
         }
         let message = format!(
-            "most of the selection is not stored in the file: about {} of fill values, at most {} are read at once",
-            human_bytes(work - stored),
+            "most of the selection is not stored in the file: about {} of fill values, at most {} are read",
+            human_bytes(work),
             human_bytes(most)
         );
-        Err(Error::limit(message).hint("select a part of the array"))
+        Err(Error::limit(message).hint(Hint::RaiseMemory))
     }
 
     fn len(&self) -> u64 {

@@ -52,10 +52,10 @@ pub struct Node {
     pub attrs: Attrs,
 }
 
-/// All nodes of a file.
+/// All nodes of a file. A clone shares the nodes until they are changed.
 #[derive(Clone)]
 pub struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<Arc<Node>>,
     /// Nodes by the hash of their paths; the paths themselves are in the nodes.
     paths: HashTable<NodeId>,
     hasher: DefaultHashBuilder,
@@ -79,7 +79,7 @@ impl Tree {
             attrs: Attrs::new(),
         };
         Self {
-            nodes: vec![root],
+            nodes: vec![Arc::new(root)],
             paths: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             namesakes: HashMap::new(),
@@ -98,6 +98,11 @@ impl Tree {
     /// chunks. Fails with a `Limit` error that names `what`.
     pub fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
         self.budget.charge(bytes, what)
+    }
+
+    /// Bytes charged so far.
+    pub(crate) fn charged(&self) -> u64 {
+        self.budget.used()
     }
 
     /// Sets the attributes of a node and charges their memory.
@@ -209,7 +214,8 @@ impl Tree {
         let id = NodeId(self.nodes.len() as u32);
         let hash = self.hasher.hash_one(path.as_str());
         let name = unique.into_owned();
-        self.nodes.push(Node { name, path, parent, id: None, array, attrs: Attrs::new() });
+        let node = Node { name, path, parent, id: None, array, attrs: Attrs::new() };
+        self.nodes.push(Arc::new(node));
         let (nodes, hasher) = (&self.nodes, &self.hasher);
         let hash_of = |id: &NodeId| hasher.hash_one(nodes[id.0 as usize].path.as_str());
         self.paths.insert_unique(hash, id, hash_of);
@@ -223,7 +229,7 @@ impl Tree {
 
     /// A node, to be changed; `id` must come from this tree.
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id.0 as usize]
+        Arc::make_mut(&mut self.nodes[id.0 as usize])
     }
 
     /// The array that is node `id`; `None` for groups.
@@ -262,14 +268,19 @@ impl Tree {
         Ok(())
     }
 
-    /// The node at `path` or with that native identifier; the error is the reason why the object cannot be read, or
-    /// suggests similar names.
+    /// The node at `path` or with that native identifier, whose case is ignored if only one node has it; the error
+    /// is the reason why the object cannot be read, or suggests similar names.
     pub fn find(&self, path: &str) -> Result<NodeId> {
         let query = path.trim_matches('/');
         if let Some(id) = self.at(query) {
             return Ok(id);
         }
         if let Some(k) = self.nodes.iter().position(|n| n.id.as_deref() == Some(query)) {
+            return Ok(NodeId(k as u32));
+        }
+        let same = |n: &Node| n.id.as_deref().is_some_and(|id| id.eq_ignore_ascii_case(query));
+        let mut alike = self.nodes.iter().enumerate().filter(|(_, node)| same(node));
+        if let (Some((k, _)), None) = (alike.next(), alike.next()) {
             return Ok(NodeId(k as u32));
         }
         if let Some(finding) = self.unreadable.get(query) {
@@ -289,7 +300,7 @@ impl Tree {
 
     /// All nodes but the root, parents before their children, in file order.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
-        self.nodes.iter().enumerate().skip(1).map(|(k, node)| (NodeId(k as u32), node))
+        self.nodes.iter().enumerate().skip(1).map(|(k, node)| (NodeId(k as u32), &**node))
     }
 
     /// All arrays, in file order.
@@ -297,10 +308,16 @@ impl Tree {
         self.iter().filter_map(|(id, node)| node.array.as_ref().map(|array| (id, node, array)))
     }
 
-    /// All arrays that are not coordinates of another array, in file order.
+    /// All arrays that are not coordinates of another array, in file order. The attribute `coordinates` of an
+    /// array names further coordinates (CF conventions, section 5).
     pub fn main_arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
         let coords = self.arrays().flat_map(|(_, _, array)| &array.coords);
-        let coords: HashSet<NodeId> = coords.filter_map(Coord::node).collect();
+        let mut coords: HashSet<NodeId> = coords.filter_map(Coord::node).collect();
+        for (_, node, _) in self.arrays() {
+            let names = node.attrs.get_str("coordinates").unwrap_or_default();
+            let named = |name| self.child(node.parent, name).or_else(|| self.at(name));
+            coords.extend(names.split_whitespace().filter_map(named));
+        }
         self.arrays().filter(move |(id, ..)| !coords.contains(id))
     }
 
@@ -387,6 +404,18 @@ mod tests {
         assert_eq!(tree.find("Electric Field/Ex").unwrap(), first);
         assert_eq!(tree.find("/Electric Field/Ex~2").unwrap(), second);
         assert_eq!(tree.group_at("Electric Field").unwrap(), group);
+    }
+
+    #[test]
+    fn identifiers_are_found_in_any_case_if_they_are_unique() {
+        let mut tree = Tree::new(&Limits::default());
+        for (name, id) in [("Px", "px/Electron"), ("Ex", "ex"), ("Ex averaged", "EX")] {
+            let node = tree.add_array(ROOT, name, array()).unwrap();
+            tree.node_mut(node).id = Some(id.into());
+        }
+        assert_eq!(tree.find("PX/electron").unwrap(), tree.at("Px").unwrap());
+        assert_eq!(tree.find("EX").unwrap(), tree.at("Ex averaged").unwrap());
+        assert!(tree.find("eX").is_err());
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Dimensions {
             for (k, len) in array.shape.lengths().iter().enumerate() {
                 let is_own = match array.shape.rank() {
                     1 => is_axis,
-                    rank => rank == 2 && k == 1 && moving.contains(&id),
+                    rank => rank == 2 && k == 1 && (moving.contains(&id) || is_axis),
                 };
                 let coord = if is_own {
                     Coord::Node(id)
@@ -164,7 +164,7 @@ fn moving_coordinate(tree: &Tree, coord: &Coord, len: u64) -> Option<NodeId> {
 
 /// Whether an array has the positions of the nodes or cells of a mesh along one dimension, which is called
 /// like the array.
-fn is_mesh_axis(node: &Node, array: &ArrayDesc) -> bool {
+pub(crate) fn is_mesh_axis(node: &Node, array: &ArrayDesc) -> bool {
     let stem = node.name.strip_suffix("_mid").unwrap_or(&node.name);
     array.semantics().role == Role::Mesh && array.dims.last().is_some_and(|dim| dim == stem)
 }
@@ -270,20 +270,18 @@ impl Names<'_> {
     fn unique(&mut self, key: &Key) -> String {
         let mut candidates = Vec::new();
         let mut own = None;
+        if let Points::Node(id) | Points::Moving(id) = key.points {
+            candidates.extend(mesh_names(self.tree, id));
+        }
         if let Points::Node(id) = key.points {
             let node = self.tree.node(id);
             own = Some(id);
-            candidates.extend(mesh_names(self.tree, id));
             candidates.push(node.name.clone());
             candidates.push(format!("{}_{}", self.tree.node(node.parent).name, node.name));
             candidates.push(node.path.replace('/', "_"));
         } else {
-            candidates.push(if key.name.is_empty() {
-                "dim".into()
-            } else {
-                key.name.replace('/', "_")
-            });
-            candidates.push(format!("{}_{}", candidates[0], key.len));
+            let name = if key.name.is_empty() { "dim".into() } else { key.name.replace('/', "_") };
+            candidates.extend([name.clone(), format!("{name}_{}", key.len)]);
         }
         self.first_unused(candidates, own)
     }

@@ -13,6 +13,7 @@
 //! | `flatbuffers` | encoding of Arrow metadata, with bounds checks |
 //! | `losses` | loss accounting from metadata |
 //! | `midpoints` | cell centres from the nodes of an axis |
+//! | `structure` | chemical symbols and units of length |
 //! | `cf` | scaling and missing values in attributes of the CF conventions |
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ mod flatten;
 pub mod grid;
 pub mod losses;
 pub mod midpoints;
+pub mod structure;
 pub mod table;
 mod variables;
 

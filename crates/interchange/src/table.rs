@@ -12,14 +12,16 @@
 //!
 //! With frames, `frame`, `step` and `time` are the first columns, and the rows of all frames are concatenated.
 //! Other arrays of several dimensions have one column per element of a row: `stress[0]`. Positions, velocities and
-//! forces of points are `x`, `vx` and `fx`.
+//! forces of points are `x`, `vx` and `fx`. Complex arrays are [split](split_complex) before.
 
 mod axes;
 mod choose;
+mod complex;
 mod stored;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use spile_core::Dataset;
@@ -37,6 +39,7 @@ use spile_core::wire::ByteOrder;
 use crate::grid::unravel;
 
 pub use axes::Axis;
+pub use complex::{complex_losses, split_complex};
 pub use stored::{StoredColumn, StoredTable, missing_element, missing_number};
 
 /// Maximum number of columns, that of spreadsheets.
@@ -68,6 +71,8 @@ pub struct Table<'a> {
     left_out: HashMap<NodeId, String>,
     /// Points of the axes after the first.
     points: Vec<OnceLock<Vec<u8>>>,
+    /// For each array, frames that are known not to contain it: sparse arrays are not looked up in every frame.
+    absent: Vec<Mutex<Range<u64>>>,
 }
 
 /// An array of a table.
@@ -184,6 +189,7 @@ impl<'a> Table<'a> {
             }
         }
         let points = axes.iter().map(|_| OnceLock::new()).collect();
+        let absent = arrays.iter().map(|_: &Column<'_>| Mutex::new(0..0)).collect();
         let fields = Vec::new();
         let mut table = Self {
             content,
@@ -197,6 +203,7 @@ impl<'a> Table<'a> {
             moments,
             left_out,
             points,
+            absent,
         };
         let count = |column: &Column<'_>| if long { 1 } else { column.count() };
         let own = table.arrays.iter().fold(0_u64, |n, column| n.saturating_add(count(column)));
@@ -319,7 +326,13 @@ impl<'a> Table<'a> {
     /// Reads the rows of `piece`: for each of the [fields](Table::fields) its little-endian elements, or `None` if the
     /// frame does not contain the array.
     pub fn read(&self, piece: &Piece) -> Result<Vec<Option<Vec<u8>>>> {
-        let arrays = self.arrays.par_iter().map(|column| self.read_array(column, piece));
+        let columns = self.arrays.par_iter().zip(&self.absent);
+        let arrays = columns.map(|(column, absent)| {
+            if self.is_absent(column, absent, piece.frame)? {
+                return Ok(None);
+            }
+            self.read_array(column, piece)
+        });
         let arrays: Vec<Option<Vec<u8>>> = arrays.collect::<Result<_>>()?;
         let rows = self.row_count(piece) as usize;
         let axis = self.content.tree().frames().zip(piece.frame);
@@ -345,6 +358,24 @@ impl<'a> Table<'a> {
             })
         });
         fields.collect()
+    }
+
+    /// Whether an array is known not to be in a frame; `absent` are frames for which that was found before.
+    fn is_absent(
+        &self,
+        column: &Column<'_>,
+        absent: &Mutex<Range<u64>>,
+        frame: Option<u64>,
+    ) -> Result<bool> {
+        let desc = self.content.tree().resolve(column.array)?;
+        let (Some(frame), Some(table)) = (frame, desc.layout.frames()) else { return Ok(false) };
+        let mut absent = absent.lock().unwrap_or_else(PoisonError::into_inner);
+        if absent.contains(&frame) {
+            return Ok(true);
+        }
+        let next = table.next(frame)?.unwrap_or(u64::MAX);
+        *absent = frame..next;
+        Ok(next > frame)
     }
 
     /// The elements of an array: column by column, or in long tables in C order.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use spile_core::{ArrayDesc, Attrs, Coord, Node, NodeId, ROOT, Tree, Value};
 
-use crate::dimensions::{Dimensions, mesh_names};
+use crate::dimensions::{Dimensions, is_mesh_axis, mesh_names};
 
 /// The version of the CF conventions that is written.
 const CONVENTIONS: &str = "CF-1.11";
@@ -214,12 +214,19 @@ fn names<'a>(
         used.insert(dimension.name.clone());
     }
     let mut last: HashMap<String, u64> = HashMap::new();
-    for (id, node, _) in tree.arrays() {
+    for (id, node, array) in tree.arrays() {
         if names.contains_key(&id) {
             continue;
         }
-        let mesh = mesh_names(tree, id).into_iter().find(|name| !used.contains(name));
-        let first = match mesh {
+        // Positions that change with the frame cannot have the name of their dimension.
+        let moving = match dimensions.array(id) {
+            [_, axis] if is_mesh_axis(node, array) => {
+                Some(format!("{}_moving", dimensions.list()[*axis].name))
+            }
+            _ => None,
+        };
+        let mesh = || mesh_names(tree, id).into_iter().find(|name| !used.contains(name));
+        let first = match moving.or_else(mesh) {
             Some(name) => name,
             None if in_groups => plain_name(path(id)),
             None => path(id).to_string(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use spile_core::format::Writer;
 use spile_core::report::Severity;
 use spile_core::{
     ArrayDesc, Dataset, Error, ErrorKind, Finding, Format, Limits, NodeId, OpenOptions, Registry,
@@ -30,7 +31,7 @@ pub struct Check {
 /// Checks a file in the format that is detected. Fails if the file could not be examined at all: it cannot
 /// be read, its format is not recognised, or a limit is exceeded.
 pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool) -> Result<Check> {
-    let format = registry.probe(source)?;
+    let format = registry.probe_within(source, limits)?;
     let name = format.info().name;
     let checker = format
         .abilities()
@@ -52,11 +53,12 @@ pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool
 }
 
 /// Checks a folder that is a dataset of `format` by reading all its values.
-pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Check> {
+pub fn check_folder(format: &dyn Format, path: &Path, options: &OpenOptions) -> Result<Check> {
     let mut report = Report::default();
-    match Dataset::open_path(format, path, &OpenOptions::with_limits(*limits)) {
+    match Dataset::open_path(format, path, options) {
         Ok(dataset) => {
             report.findings.extend_from_slice(dataset.warnings());
+            check_files(format, &dataset, &mut report)?;
             for (id, node, array) in dataset.arrays() {
                 let Err(error) = read(&dataset, id, array) else { continue };
                 report.absorb(error)?;
@@ -71,10 +73,26 @@ pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result
     Ok(verdict(format.info().name, report))
 }
 
+/// Adds the findings of the checker about a folder whose files are one source, for formats whose checker examines
+/// files. They replace equal ones of opening, which may have another severity.
+fn check_files(format: &dyn Format, dataset: &Dataset, report: &mut Report) -> Result<()> {
+    let abilities = format.abilities();
+    let source = dataset.source();
+    let checker =
+        abilities.checker.filter(|_| !matches!(abilities.writer, Some(Writer::Folder(_))));
+    let Some(checker) = checker.filter(|_| !source.parts().is_empty()) else { return Ok(()) };
+    let found = checker.check(source, dataset.limits(), false)?.findings;
+    report
+        .findings
+        .retain(|own| !found.iter().any(|new| (new.code, &new.object) == (own.code, &own.object)));
+    report.findings.extend(found);
+    Ok(())
+}
+
 /// Reads all values of an array, in all frames.
 fn read(dataset: &Dataset, id: NodeId, array: &ArrayDesc) -> Result<()> {
     let each = |frame| match dataset.array_in_frame(id, frame)? {
-        Some(array) => array.all()?.for_each(|_, _| Ok(())),
+        Some(array) => array.unlimited()?.check(),
         None => Ok(()),
     };
     match dataset.tree().resolve(array)?.layout.frames() {

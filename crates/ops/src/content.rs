@@ -16,6 +16,7 @@ use crate::pick::Pick;
 /// The digest of everything in a file. Equal for equal content in another byte order, element order,
 /// compression, file format or order of objects.
 pub fn content(dataset: &Dataset) -> Result<String> {
+    hash::require_complete(dataset)?;
     let tree = dataset.tree();
     let mut canon = Canon(Sha256::new());
     canon.text("spile content 1");

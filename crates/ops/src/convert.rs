@@ -87,28 +87,41 @@ impl<'a> From<&'a Loss> for LossRow<'a> {
     }
 }
 
-/// Losses of one kind with the same reason.
+/// Losses of one kind with the same reason, or all objects with other names.
 pub struct LossGroup<'a> {
     /// What is lost.
     pub kind: LossKind,
-    /// Why.
+    /// Why; empty for names, of which each has its own reason.
     pub reason: &'a str,
     /// The losses, in their order.
     pub losses: Vec<&'a Loss>,
 }
 
-/// Groups losses by kind and reason, in the order of their first occurrence.
+/// Groups losses by kind and reason: arrays and values before attributes and descriptions, otherwise in the order of
+/// their first occurrence. Objects that are written with other names are one group, the last one.
 pub fn group<'a>(losses: impl IntoIterator<Item = &'a Loss>) -> Vec<LossGroup<'a>> {
     let mut groups: Vec<LossGroup<'a>> = Vec::new();
     let mut known = HashMap::new();
     for loss in losses {
-        let (kind, reason) = (loss.kind, loss.reason.as_str());
+        let (kind, reason) = match loss.kind {
+            LossKind::Name => (LossKind::Name, ""),
+            kind => (kind, loss.reason.as_str()),
+        };
         let at = *known.entry((kind, reason)).or_insert_with(|| {
             groups.push(LossGroup { kind, reason, losses: Vec::new() });
             groups.len() - 1
         });
         groups[at].losses.push(loss);
     }
+    groups.sort_by_key(|group| match group.kind {
+        LossKind::Array => 0,
+        LossKind::Frames | LossKind::Values => 1,
+        LossKind::Coordinates | LossKind::Scaling | LossKind::Type | LossKind::Shape => 2,
+        LossKind::Attribute => 3,
+        LossKind::Name => 5,
+        // Descriptions.
+        _ => 4,
+    });
     groups
 }
 
@@ -314,20 +327,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_are_grouped_by_kind_and_reason_in_their_order() {
+    fn losses_are_grouped_by_kind_and_reason_the_important_ones_first() {
         let losses = [
+            Loss::new("x", LossKind::Name, "stored as y"),
             Loss::new("a", LossKind::Array, "no grid"),
             Loss::attribute("b", "units", "no text"),
             Loss::new("c", LossKind::Array, "no grid"),
             Loss::new("d", LossKind::Values, "no grid"),
+            Loss::new("z", LossKind::Name, "stored as x"),
         ];
         let groups = group(&losses);
         let found: Vec<(LossKind, &str, usize)> =
             groups.iter().map(|group| (group.kind, group.reason, group.losses.len())).collect();
         let expected = [
             (LossKind::Array, "no grid", 2),
-            (LossKind::Attribute, "no text", 1),
             (LossKind::Values, "no grid", 1),
+            (LossKind::Attribute, "no text", 1),
+            (LossKind::Name, "", 2),
         ];
         assert_eq!(found, expected);
     }

@@ -4,13 +4,24 @@ use rayon::prelude::*;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use spile_core::format::Object;
-use spile_core::{Array, ArrayDesc, Axes, Dataset, Error, Node, Result, Selection};
+use spile_core::{Array, ArrayDesc, Axes, Dataset, Error, Finding, Hint, Node, Result, Selection};
 
 use crate::json::hex;
 use crate::pick::Pick;
 
 /// Number of arrays, frames or objects hashed at once; limits memory.
 pub(crate) const BATCH: usize = 256;
+
+/// Fails if only the intact parts of a damaged file were opened: their digest would be taken for that of the file. These
+/// files have a warning that recommends to salvage them.
+pub(crate) fn require_complete(dataset: &Dataset) -> Result<()> {
+    let salvage = |f: &&Finding| matches!(&f.hint, Some(Hint::Operation { name: "salvage", .. }));
+    let Some(finding) = dataset.warnings().iter().find(salvage) else { return Ok(()) };
+    let error = Error::truncated(finding.code, &*finding.message).in_source(dataset.source());
+    let error = finding.offset.into_iter().fold(error, Error::at);
+    let error = finding.object.iter().fold(error, Error::in_object);
+    Err(finding.hint.clone().into_iter().fold(error, Error::hint))
+}
 
 /// The digest of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,6 +72,10 @@ pub fn hash(
     pick: &Pick,
     each: &mut dyn FnMut(ArrayHash) -> Result<()>,
 ) -> Result<()> {
+    // Selected arrays are read completely, or an error.
+    if pick.is_all() {
+        require_complete(dataset)?;
+    }
     let tree = dataset.tree();
     let mut batch: Vec<(&Node, &ArrayDesc, Option<u64>)> = Vec::new();
     let mut flush = |batch: &mut Vec<(&Node, &ArrayDesc, Option<u64>)>| {
@@ -90,6 +105,7 @@ pub fn hash(
 
 /// Calls `each` with the digests of the format's own objects, in file order.
 pub fn native(dataset: &Dataset, each: &mut dyn FnMut(ObjectHash) -> Result<()>) -> Result<()> {
+    require_complete(dataset)?;
     let mut batch: Vec<Object> = Vec::new();
     let mut flush = |batch: &mut Vec<Object>| {
         let work = |object: &Object| object_hash(dataset, object);

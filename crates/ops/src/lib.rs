@@ -14,10 +14,13 @@
 //! | `content` | digest of the content, independent of the layout |
 //! | `convert` | conversion to another format, and its losses |
 //! | `parallel` | conversion by several processes |
+//! | `energies` | time series of energies |
+//! | `particles` | histograms and tracks of particles |
 //! | `diff` | differences of two files |
 //! | `index` | byte ranges of arrays as a virtual Zarr store |
 //! | `map` | byte map of a file |
 //! | `watch` | key figures of new frames |
+//! | `spectrum` | power spectra and spectrograms of traces |
 //! | `check` | checks against the specification |
 //! | `formats` | the table of formats |
 //! | `pick` | selection of objects, frames and parts of dimensions |
@@ -44,6 +47,7 @@ pub mod check;
 pub mod content;
 pub mod convert;
 pub mod diff;
+pub mod energies;
 pub mod formats;
 pub mod hash;
 pub mod index;
@@ -52,7 +56,9 @@ pub mod json;
 pub mod list;
 pub mod map;
 pub mod parallel;
+pub mod particles;
 pub mod pick;
+pub mod spectrum;
 pub mod stat;
 pub mod subset;
 pub mod watch;
@@ -61,6 +67,7 @@ pub use check::check;
 pub use content::content;
 pub use convert::convert;
 pub use diff::diff;
+pub use energies::energies;
 pub use formats::formats;
 pub use hash::hash;
 pub use index::index;

@@ -152,7 +152,7 @@ fn total(
         from = frame.saturating_add(1);
         let array = dataset.open_array_in_frame(own, frame).map_err(|e| e.in_frame(frame))?;
         let Some(array) = array else { continue };
-        let selected = array.all()?;
+        let selected = array.unlimited()?;
         if is_countable(&array) {
             let stats = reduce::statistics(&selected).map_err(|e| e.in_frame(frame))?;
             all = Some(all.map_or(stats, |all| all.merge(stats)));
@@ -174,7 +174,7 @@ fn is_countable(array: &Array) -> bool {
 }
 
 fn row(node: &Node, frame: Option<u64>, array: &Array, more: More) -> Result<Row> {
-    let selected = array.all()?;
+    let selected = array.unlimited()?;
     let (stats, components) = match (is_countable(array), more.components) {
         (false, _) => (None, Vec::new()),
         (true, false) => (Some(reduce::statistics(&selected)?), Vec::new()),

@@ -9,16 +9,28 @@ pub(crate) struct Style {
     pub(crate) dash: &'static str,
 }
 
-/// Colours of a figure.
+/// Colours and line styles of a figure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// White background.
+    #[default]
+    Light,
+    /// Dark background.
+    Dark,
+    /// White background without a grid, lines in black and grey: for print.
+    Print,
+}
+
+/// Colours of a theme.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Theme {
+pub(crate) struct Colours {
     pub(crate) background: &'static str,
     pub(crate) text: &'static str,
     pub(crate) frame: &'static str,
     pub(crate) grid: &'static str,
     /// Missing values of a heat map.
     pub(crate) gap: [u8; 3],
-    colours: &'static [&'static str; 7],
+    lines: &'static [&'static str],
 }
 
 // Both sets follow the palette of Okabe and Ito, which is distinct under the common forms of colour
@@ -39,32 +51,47 @@ pub(crate) fn ansi(index: usize) -> u8 {
 // Colours repeat with another dash pattern, so 28 lines are distinct.
 const DASHES: [&str; 4] = ["", "6 3", "2 2.5", "8 3 2 3"];
 
-const LIGHT: Theme = Theme {
+const LIGHT: Colours = Colours {
     background: "#fff",
     text: "#222",
     frame: "#7a7a7a",
     grid: "#e4e4e4",
     gap: [0xc4; 3],
-    colours: &ON_WHITE,
+    lines: &ON_WHITE,
 };
-const DARK: Theme = Theme {
+const DARK: Colours = Colours {
     background: "#15181c",
     text: "#dcdcdc",
     frame: "#8a8a8a",
     grid: "#2d3238",
     gap: [0x5a; 3],
-    colours: &ON_BLACK,
+    lines: &ON_BLACK,
+};
+
+const PRINT: Colours = Colours {
+    background: "#fff",
+    text: "#000",
+    frame: "#000",
+    grid: "none",
+    gap: [0xe0; 3],
+    lines: &["#000", "#8a8a8a"],
 };
 
 impl Theme {
-    pub(crate) fn of(dark: bool) -> Self {
-        if dark { DARK } else { LIGHT }
+    pub(crate) fn colours(self) -> Colours {
+        match self {
+            Self::Light => LIGHT,
+            Self::Dark => DARK,
+            Self::Print => PRINT,
+        }
     }
+}
 
-    /// Style of the series at `index`; repeats after 28 series.
+impl Colours {
+    /// Style of the series at `index`; repeats after four times the number of colours.
     pub(crate) fn style(&self, index: usize) -> Style {
-        let hex = self.colours[index % self.colours.len()];
-        Style { hex, dash: DASHES[index / self.colours.len() % DASHES.len()] }
+        let hex = self.lines[index % self.lines.len()];
+        Style { hex, dash: DASHES[index / self.lines.len() % DASHES.len()] }
     }
 }
 
@@ -74,8 +101,8 @@ mod tests {
 
     #[test]
     fn the_styles_of_28_series_are_distinct() {
-        for dark in [false, true] {
-            let theme = Theme::of(dark);
+        for theme in [Theme::Light, Theme::Dark] {
+            let theme = theme.colours();
             let colours: Vec<Style> = (0..28).map(|i| theme.style(i)).collect();
             for (i, a) in colours.iter().enumerate() {
                 assert!(colours[i + 1..].iter().all(|b| (a.hex, a.dash) != (b.hex, b.dash)));

@@ -2,7 +2,7 @@
 
 use crate::figure_layout::FigureLayout;
 use crate::range::{self, Range};
-use crate::{PlotError, graphics, png, svg, terminal};
+use crate::{PlotError, Theme, graphics, png, svg, terminal};
 
 /// Data of a series.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +70,8 @@ pub struct Axis {
     pub log: bool,
     /// Ticks only at integers, for an axis of indices or counts.
     pub integer: bool,
+    /// No label and no unit, for all but the last of several figures above each other.
+    pub bare: bool,
 }
 
 /// Values on a rectilinear grid of cells, drawn as colours.
@@ -122,8 +124,10 @@ pub struct Figure {
     pub width: u32,
     /// Height of the figure in pixels.
     pub height: u32,
-    /// Dark background.
-    pub dark: bool,
+    /// Colours and line styles.
+    pub theme: Theme,
+    /// Minimum width left of the axes in pixels, to align figures above each other.
+    pub left: u32,
 }
 
 impl Default for Figure {
@@ -136,7 +140,8 @@ impl Default for Figure {
             map: None,
             width: 800,
             height: 450,
-            dark: false,
+            theme: Theme::Light,
+            left: 0,
         }
     }
 }
@@ -233,13 +238,17 @@ impl Figure {
     /// # Errors
     /// The size is zero or more than 2^27 pixels, or the renderer fails.
     pub fn to_png(&self, scale: f32) -> Result<Vec<u8>, PlotError> {
-        png::draw(self, scale)
+        png::encode(&self.render(scale)?)
     }
 
     /// Draws the figure as a sixel image for terminals that support it, with a final newline. Fails
     /// like [`Figure::to_png`].
     pub fn to_sixel(&self, scale: f32) -> Result<String, PlotError> {
-        png::render(self, scale).map(|canvas| graphics::sixel(&canvas))
+        self.render(scale).map(|canvas| graphics::sixel(&canvas))
+    }
+
+    fn render(&self, scale: f32) -> Result<resvg::tiny_skia::Pixmap, PlotError> {
+        png::render(&svg::draw(self), (self.width, self.height), scale)
     }
 
     /// Draws the figure as text: `rows` lines of at most `columns` characters, without a final
@@ -248,6 +257,21 @@ impl Figure {
     #[must_use]
     pub fn to_terminal(&self, columns: usize, rows: usize, mode: ColourMode) -> String {
         terminal::draw(self, columns, rows, mode)
+    }
+
+    /// Smallest and largest value along x that is drawn; `None` without finite values.
+    #[must_use]
+    pub fn x_range(&self) -> Option<(f64, f64)> {
+        let range = range::ranges(self).0?;
+        let value = |position: f64| if self.x.log { 10_f64.powf(position) } else { position };
+        Some((value(range.low), value(range.high)))
+    }
+
+    /// Number of points, buckets, bars and cells that are not drawn because a value on a logarithmic axis is not
+    /// positive.
+    #[must_use]
+    pub fn not_positive(&self) -> usize {
+        range::not_positive(self)
     }
 
     /// Width of the plot area in pixels, a good number of buckets for an envelope. The width depends on

@@ -6,7 +6,7 @@ use crate::font;
 use crate::geometry::View;
 use crate::legend::{self, LegendHandle};
 use crate::range::{self, Range};
-use crate::ticks::{Tick, Ticks};
+use crate::ticks::{self, Tick, Ticks};
 use crate::unit;
 
 /// Font sizes.
@@ -112,6 +112,8 @@ pub(crate) struct FigureLayout {
     pub(crate) frame: Rect,
     pub(crate) x: Vec<Tick>,
     pub(crate) y: Vec<Tick>,
+    /// Positions of the minor ticks along x and y.
+    pub(crate) minor: [Vec<f64>; 2],
     pub(crate) texts: Vec<Text>,
     /// Legend handles.
     pub(crate) handles: Vec<LegendHandle>,
@@ -190,6 +192,7 @@ impl FigureLayout {
             if full && !axis_label(&figure.y, ticks.as_ref()).is_empty() {
                 left += LABEL + 8.0;
             }
+            left = left.max(f64::from(figure.left));
             let map = figure.map.as_ref().filter(|_| full);
             bar = map.and_then(|map| Colourbar::new(map, max_count(height - top - bottom)));
             let beside = bar.as_ref().map_or(6.0, Colourbar::beside);
@@ -249,7 +252,11 @@ impl FigureLayout {
         texts.retain(|t| !t.content.is_empty());
         let ticks = |t: Option<Ticks>| t.map(|t| t.marks).unwrap_or_default();
         let (x, y) = (ticks(x_ticks), ticks(y_ticks));
-        Self { frame, x, y, texts, handles, bar, view, empty: false }
+        let minor = |axis: &Axis, range: Option<Range>, major: &[Tick]| {
+            range.map_or_else(Vec::new, |range| ticks::minor(axis, range, major))
+        };
+        let minor = [minor(&figure.x, x_range, &x), minor(&figure.y, y_range, &y)];
+        Self { frame, x, y, minor, texts, handles, bar, view, empty: false }
     }
 }
 
@@ -323,6 +330,9 @@ fn fitting_ticks(axis: &Axis, range: Range, frame: Rect, max_count: usize) -> Ti
 
 /// Axis label with unit.
 pub(crate) fn axis_label(axis: &Axis, ticks: Option<&Ticks>) -> String {
+    if axis.bare {
+        return String::new();
+    }
     let unit = unit::pretty(ticks.map_or(axis.unit.as_str(), |t| t.unit.as_str()).trim());
     match (axis.label.trim(), unit.as_str()) {
         ("", unit) => unit.to_owned(),
@@ -334,6 +344,9 @@ pub(crate) fn axis_label(axis: &Axis, ticks: Option<&Ticks>) -> String {
 /// Axis label with unit in at most `max_width` pixels; the label is shortened, the unit is kept.
 pub(crate) fn shortened_label(axis: &Axis, ticks: Option<&Ticks>, max_width: f64) -> String {
     let full = axis_label(axis, ticks);
+    if full.is_empty() {
+        return full;
+    }
     let label = axis.label.trim();
     let after = full.strip_prefix(label).unwrap_or_default();
     let left = max_width - font::width(after, LABEL);

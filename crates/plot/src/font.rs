@@ -40,6 +40,11 @@ fn advance(c: char) -> f64 {
     advances().get(&c).copied().unwrap_or(MISSING)
 }
 
+/// Whether the embedded font has a character.
+pub(crate) fn is_in_font(c: char) -> bool {
+    advances().contains_key(&c)
+}
+
 /// Width in pixels of `text` at font size `size`.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(advance).sum::<f64>() * size

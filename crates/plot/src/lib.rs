@@ -33,6 +33,7 @@
 //! | `geometry.rs` | series in pixel coordinates: clipped, split at gaps, decimated |
 //! | `colourmap.rs`, `image.rs` | colours of values, and heat maps as images |
 //! | `figure_layout.rs`, `legend.rs`, `colourbar.rs` | positions of all parts and labels |
+//! | `stack.rs` | figures above each other with the same x axis: [`Stack`] |
 //! | `svg.rs`, `png.rs`, `terminal.rs` | output formats |
 //! | `graphics.rs` | images in a terminal: kitty and sixel |
 //! | `font.rs`, `colour.rs` | text widths; line colours and themes |
@@ -57,11 +58,14 @@ mod image;
 mod legend;
 mod png;
 mod range;
+mod stack;
 mod svg;
 mod terminal;
 mod ticks;
 mod unit;
 
+pub use colour::Theme;
 pub use figure::{Axis, ColourMode, Figure, HeatMap, Points, Series};
 pub use graphics::kitty;
 pub use png::PlotError;
+pub use stack::Stack;

@@ -104,6 +104,40 @@ pub(crate) fn is_empty(figure: &Figure) -> bool {
     empty && !figure.map.as_ref().is_some_and(coloured)
 }
 
+/// Number of finite points, buckets, bars and cells with a value that is not positive on a logarithmic axis.
+pub(crate) fn not_positive(figure: &Figure) -> usize {
+    let hidden = |log: bool, value: f64| log && value.is_finite() && value <= 0.0;
+    let [x_log, y_log] = [figure.x.log, figure.y.log];
+    let along_x = |start: f64, step: f64, k: usize| hidden(x_log, start + (k as f64 + 0.5) * step);
+    let mut count = 0;
+    for series in &figure.series {
+        count += match &series.points {
+            Points::Line { x, y } | Points::Dots { x, y } => {
+                let pairs = x.iter().zip(y);
+                pairs.filter(|(x, y)| hidden(x_log, **x) || hidden(y_log, **y)).count()
+            }
+            Points::Envelope { start, step, low, high } => {
+                let drawn = |k: usize| hidden(y_log, low[k]) || hidden(y_log, high[k]);
+                let each = 0..low.len().min(high.len());
+                each.filter(|k| drawn(*k) || along_x(*start, *step, *k)).count()
+            }
+            // A bar without height is not missing.
+            Points::Bars { start, step, high } => {
+                let negative = |value: f64| hidden(y_log, value) && value < 0.0;
+                let each = high.iter().enumerate();
+                each.filter(|(k, v)| negative(**v) || along_x(*start, *step, *k)).count()
+            }
+        };
+    }
+    if let Some(map) = &figure.map {
+        // Empty bins of a histogram are zero.
+        let least = |value: f64| !map.sparse || value < 0.0;
+        let cells = map.values.iter().filter(|v| hidden(map.colour.log, **v) && least(**v));
+        count += cells.count();
+    }
+    count
+}
+
 /// Message shown in an empty figure.
 pub(crate) fn empty_message(figure: &Figure) -> &'static str {
     let log = figure.x.log || figure.y.log || figure.map.as_ref().is_some_and(|m| m.colour.log);

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-use crate::colour::{Style, Theme};
+use crate::colour::{Colours, Style};
 use crate::colourbar::PositionedColourbar;
 use crate::figure::{Figure, Points};
 use crate::figure_layout::{Anchor, FigureLayout, MARK, Rect, TICK, Text};
@@ -14,33 +14,29 @@ use crate::range;
 
 /// Draws a figure as an SVG document.
 pub(crate) fn draw(figure: &Figure) -> String {
-    let layout = FigureLayout::of(figure);
-    let theme = Theme::of(figure.dark);
-    let (width, height) = (figure.width.max(1), figure.height.max(1));
+    draw_all(std::slice::from_ref(figure), (figure.width, figure.height))
+}
+
+/// Draws figures above each other as an SVG document of the given width and height.
+pub(crate) fn draw_all(figures: &[Figure], (width, height): (u32, u32)) -> String {
+    let (width, height) = (width.max(1), height.max(1));
     let mut out = Doc(String::new());
     out.push(format_args!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"{}\">\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>",
-        font::FAMILY,
-        theme.background,
+         viewBox=\"0 0 {width} {height}\" font-family=\"{}\">",
+        font::FAMILY
     ));
-    let frame = layout.frame;
-    out.ticks(&layout, theme.grid, frame.top, frame.height, frame.width);
-    if let Some(view) = &layout.view {
-        out.data(figure, &layout, view, theme);
-    }
-    out.rect(frame, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
-    out.ticks(&layout, theme.frame, frame.bottom(), MARK, -MARK);
-    if let Some(bar) = &layout.bar {
-        out.bar(bar, theme);
-    }
-    for handle in &layout.handles {
-        if let Some(series) = figure.series.get(handle.series) {
-            out.legend_handle(*handle, &series.points, theme.style(handle.series));
+    let mut top = 0;
+    for figure in figures {
+        if figures.len() > 1 {
+            out.push(format_args!("<g transform=\"translate(0 {top})\">"));
         }
+        out.figure(figure);
+        if figures.len() > 1 {
+            out.0.push_str("</g>");
+        }
+        top += figure.height;
     }
-    out.texts(figure, &layout, theme);
     out.0.push_str("</svg>\n");
     out.0
 }
@@ -78,6 +74,52 @@ impl Doc {
         let _ = self.0.write_fmt(text);
     }
 
+    fn figure(&mut self, figure: &Figure) {
+        let layout = FigureLayout::of(figure);
+        let theme = figure.theme.colours();
+        let (width, height) = (figure.width.max(1), figure.height.max(1));
+        let background = theme.background;
+        self.push(format_args!(
+            "<rect width=\"{width}\" height=\"{height}\" fill=\"{background}\"/>"
+        ));
+        let frame = layout.frame;
+        self.ticks(&layout, theme.grid, frame.top, frame.height, frame.width);
+        if let Some(view) = &layout.view {
+            self.data(figure, &layout, view, theme);
+        }
+        self.rect(frame, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
+        self.ticks(&layout, theme.frame, frame.bottom(), MARK, -MARK);
+        self.minor_ticks(&layout, theme.frame);
+        if let Some(bar) = &layout.bar {
+            self.bar(bar, theme);
+        }
+        for handle in &layout.handles {
+            if let Some(series) = figure.series.get(handle.series) {
+                self.legend_handle(*handle, &series.points, theme.style(handle.series));
+            }
+        }
+        self.texts(figure, &layout, theme);
+    }
+
+    /// Short marks between the ticks of logarithmic axes.
+    fn minor_ticks(&mut self, layout: &FigureLayout, colour: &str) {
+        let (Some(view), frame) = (&layout.view, layout.frame) else { return };
+        let [x, y] = &layout.minor;
+        if x.is_empty() && y.is_empty() {
+            return;
+        }
+        self.push(format_args!("<path fill=\"none\" stroke=\"{colour}\" d=\""));
+        for value in x {
+            let x = crisp(view.px(*value), frame.left);
+            self.push(format_args!("M{} {}v{}", Num(x), Num(frame.bottom()), Num(MARK / 2.0)));
+        }
+        for value in y {
+            let y = crisp(view.py(*value), frame.top);
+            self.push(format_args!("M{} {}h{}", Num(frame.left), Num(y), Num(-MARK / 2.0)));
+        }
+        self.push(format_args!("\"/>"));
+    }
+
     fn rect(&mut self, r: Rect, style: &str) {
         self.push(format_args!("<rect{r} {style}/>"));
     }
@@ -97,7 +139,7 @@ impl Doc {
         self.push(format_args!("\"/>"));
     }
 
-    fn data(&mut self, figure: &Figure, layout: &FigureLayout, view: &View, theme: Theme) {
+    fn data(&mut self, figure: &Figure, layout: &FigureLayout, view: &View, theme: Colours) {
         // A nested document clips the data. Unlike a clip path it needs no id, which could clash with
         // other figures on the same page.
         let frame = layout.frame;
@@ -212,7 +254,7 @@ impl Doc {
         ));
     }
 
-    fn bar(&mut self, bar: &PositionedColourbar, theme: Theme) {
+    fn bar(&mut self, bar: &PositionedColourbar, theme: Colours) {
         self.image(&Image::bar(&bar.colours), bar.rect);
         self.rect(bar.rect, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
         self.push(format_args!("<path fill=\"none\" stroke=\"{}\" d=\"", theme.frame));
@@ -238,7 +280,7 @@ impl Doc {
         }
     }
 
-    fn texts(&mut self, figure: &Figure, layout: &FigureLayout, theme: Theme) {
+    fn texts(&mut self, figure: &Figure, layout: &FigureLayout, theme: Colours) {
         self.push(format_args!("<g fill=\"{}\">", theme.text));
         for text in &layout.texts {
             self.text(text);

@@ -26,6 +26,20 @@ pub(crate) struct Ticks {
 /// Labels with more digits get a common offset.
 const MAX_DIGITS: u32 = 6;
 
+/// Positions of 2, 3, ... 9 times the powers of ten inside `range`, without the `ticks`; none for ranges of many
+/// powers, and for linear axes.
+pub(crate) fn minor(axis: &Axis, range: Range, ticks: &[Tick]) -> Vec<f64> {
+    const MOST_POWERS: f64 = 12.0;
+    if !axis.log || range.span() > MOST_POWERS {
+        return Vec::new();
+    }
+    let powers = range.low.floor() as i32..=range.high.ceil() as i32;
+    let all =
+        powers.flat_map(|power| (1..10).map(move |n| f64::from(n).log10() + f64::from(power)));
+    let is_tick = |value: f64| ticks.iter().any(|tick| (tick.value - value).abs() < 1e-9);
+    all.filter(|v| *v >= range.low && *v <= range.high && !is_tick(*v)).collect()
+}
+
 impl Ticks {
     /// About `max_count` ticks, or fewer, of an axis. `range` and the values of the ticks are positions:
     /// logarithms for a logarithmic axis.
@@ -255,6 +269,19 @@ mod tests {
         assert_eq!(integer(-0.5, 3.5, 8), ["0", "1", "2", "3"]);
         assert_eq!(integer(0.0, 15.0, 6), ["0", "5", "10", "15"]);
         assert_eq!(integer(0.0, 150.0, 6), ["0", "25", "50", "75", "100", "125", "150"]);
+    }
+
+    #[test]
+    fn minor_ticks_are_multiples_of_powers_of_ten_between_the_ticks() {
+        let axis = Axis { log: true, ..Axis::new("", "") };
+        let range = Range::new(0.0, 2.0);
+        let ticks = Ticks::of(&axis, range, 3);
+        let found: Vec<f64> =
+            minor(&axis, range, &ticks.marks).iter().map(|v| 10_f64.powf(*v).round()).collect();
+        let expected = [2, 3, 4, 5, 6, 7, 8, 9, 20, 30, 40, 50, 60, 70, 80, 90].map(f64::from);
+        assert_eq!(found, expected);
+        assert!(minor(&Axis::new("", ""), range, &[]).is_empty());
+        assert!(minor(&axis, Range::new(-100.0, 100.0), &[]).is_empty());
     }
 
     #[test]

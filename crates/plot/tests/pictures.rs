@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use resvg::usvg::roxmltree::Document;
-use spile_plot::{Axis, ColourMode, Figure, HeatMap, PlotError, Series};
+use spile_plot::{Axis, ColourMode, Figure, HeatMap, PlotError, Series, Theme};
 use unicode_width::UnicodeWidthChar;
 
 const SPECIAL: [f64; 14] = [
@@ -92,7 +92,8 @@ fn figure() -> impl Strategy<Value = Figure> {
             map,
             width,
             height,
-            dark,
+            theme: if dark { Theme::Dark } else { Theme::Light },
+            left: 0,
         },
     )
 }

@@ -24,6 +24,12 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_rigol::Rigol,
     #[cfg(feature = "rohde_schwarz")]
     &spile_rohde_schwarz::RohdeSchwarz,
+    #[cfg(feature = "siglent")]
+    &spile_siglent::Siglent,
+    #[cfg(feature = "tdms")]
+    &spile_tdms::Tdms,
+    #[cfg(feature = "raw")]
+    &spile_raw::Raw::BYTES,
     #[cfg(feature = "dig")]
     &spile_dig::Dig,
     #[cfg(feature = "columns")]
@@ -50,8 +56,16 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_vtk::Vtk,
     #[cfg(feature = "vtk")]
     &spile_vtk::VtkHdf { hdf5: &spile_hdf5::Hdf5 },
+    #[cfg(feature = "openpmd")]
+    &spile_openpmd::OpenPmd { hdf5: &spile_hdf5::Hdf5 },
+    #[cfg(feature = "upf_json")]
+    &spile_upf_json::UpfJson,
     #[cfg(feature = "xyz")]
     &spile_xyz::Xyz,
+    #[cfg(feature = "cube")]
+    &spile_cube::Cube,
+    #[cfg(feature = "cube")]
+    &spile_cube::Xsf,
     #[cfg(feature = "zarr")]
     &spile_zarr::Zarr,
 ]);

@@ -105,9 +105,14 @@ fn check_entries(index: &Index, report: &mut Report) -> Result<bool> {
     let mut before: Option<Entry> = None;
     let mut ids: Vec<u32> = Vec::new();
     let mut errors = 0_u64;
+    let mut data_end = index.end_of_blocks();
     index.scan(0..index.count, |k, entry| {
         let mut wrong: Vec<(Error, Severity)> = Vec::new();
-        if let Err(error) = index.locate(k, &entry) {
+        let located = index.locate(k, &entry);
+        if let Ok(data) = located {
+            data_end = data_end.max(data.offset + data.len);
+        }
+        if let Err(error) = located {
             wrong.push((error, Severity::Error));
         } else if entry.id as usize >= index.names.listed {
             let message = "the name of the chunk is empty or follows an empty one in the list; other \
@@ -158,6 +163,11 @@ fn check_entries(index: &Index, report: &mut Report) -> Result<bool> {
     for (code, count) in found.into_iter().filter(|(_, n)| *n > MAX_LISTED) {
         let message = format!("{} more findings with this code", count - MAX_LISTED);
         report.note(code, message).in_object("index").at(index.header.index.location);
+    }
+    let len = index.source.current_len()?;
+    if errors == 0 && data_end < len {
+        let message = format!("{} bytes at the end belong to no chunk", len - data_end);
+        report.note("gsd-050", message).at(data_end).hint("appending frames removes them");
     }
     // Readers find the end by bisection, so all entries after it must be empty.
     if index.find_entry_after_end()?.is_some() {

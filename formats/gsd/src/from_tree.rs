@@ -62,7 +62,7 @@ impl<'a> Column<'a> {
     }
 
     fn table(&self) -> Option<&dyn FrameTable> {
-        if let Layout::PerFrame(table) = &self.desc.layout { Some(&**table) } else { None }
+        self.desc.layout.frames().map(|table| &**table)
     }
 
     /// Number of frames that may have the array; 1 for an array without frames.
@@ -81,7 +81,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Whether a frame may have the array. Frames are asked for in ascending order.
+    /// Whether a frame may have the array. Call with ascending frames.
     fn may_have(&mut self, frame: u64) -> Result<bool> {
         if frame == 0 {
             self.next = 0;
@@ -146,7 +146,7 @@ impl<'a> Column<'a> {
                 if array.map().is_none() {
                     return Ok(sink.write_all(bytes)?);
                 }
-                convert::to_f64(array.dtype(), array.map(), bytes, &mut numbers);
+                array.to_physical(bytes, &mut numbers);
                 Ok(sink.write_all(convert::little_bytes(&mut numbers))?)
             })
         })

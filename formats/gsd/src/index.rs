@@ -17,6 +17,7 @@ use spile_core::error::human_bytes;
 use spile_core::{Error, Hint, Limits, Result, Source};
 
 use crate::names::Names;
+use crate::ops::NameRule;
 use crate::wire::{Abi, Block, Entry, Form, Header};
 use pages::{PAGE, PageCache};
 
@@ -257,8 +258,8 @@ impl Index {
     }
 
     /// Unique, non-empty names for a new file.
-    pub(crate) fn distinct_names(&self) -> Result<Names> {
-        self.names.distinct(self.count > 0)
+    pub(crate) fn distinct_names(&self, rule: NameRule) -> Result<Names> {
+        self.names.distinct(rule, self.count > 0)
     }
 
     /// Excludes the entries of an unfinished commit and includes those of a finished one.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spile_core::{Error, Limits, Result, Source};
 
+use crate::ops::NameRule;
 use crate::wire::{Form, Header, SLOT};
 
 /// Memory of a name in bytes, besides its characters, which are kept three times.
@@ -153,10 +154,13 @@ impl Names {
     /// Unique, non-empty names for a new file. Old versions truncated long names, so that names of
     /// different chunks may be equal. `used` adds the empty name of an empty list, see
     /// [`Names::contains`].
-    pub(crate) fn distinct(&self, used: bool) -> Result<Self> {
+    pub(crate) fn distinct(&self, rule: NameRule, used: bool) -> Result<Self> {
         let mut names = Self::new(&self.limits);
         for id in 0..self.len().max(usize::from(used)) as u32 {
-            let mut name = self.bytes(id).to_vec();
+            let mut name = match rule {
+                NameRule::Keep => self.bytes(id).to_vec(),
+                NameRule::Utf8 => utf8(self.bytes(id)).into_bytes(),
+            };
             if name.is_empty() {
                 name = format!("unnamed-{id}").into_bytes();
             }
@@ -173,4 +177,14 @@ impl Names {
         self.ids.len() == self.list.len()
             && self.iter().all(|name| !name.is_empty() && std::str::from_utf8(name).is_ok())
     }
+}
+
+/// The name, with bytes that are not UTF-8 as `%` and two hexadecimal digits.
+fn utf8(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for part in name.utf8_chunks() {
+        text.push_str(part.valid());
+        text.extend(part.invalid().iter().map(|byte| format!("%{byte:02X}")));
+    }
+    text
 }

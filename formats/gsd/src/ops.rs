@@ -15,8 +15,8 @@ use crate::semantics::{
     Precision, Resolved, Trajectory, TrajectoryWriter, Values, default_values, field, has_fallback,
     missing_value,
 };
-use crate::wire::{Entry, Form, Header, SLOT, Type, tables_for};
-use crate::write::{Mode, SequentialWriter, Writer};
+use crate::wire::{Entry, Form, HEADER, Header, SLOT, Type, tables_for};
+use crate::write::{Mode, SequentialWriter, Writer, check_chunk, check_names};
 
 /// Result of an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,22 +27,40 @@ pub struct Upgraded {
     pub steps: u64,
 }
 
+/// Names of chunks in an upgraded file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NameRule {
+    /// Names are kept.
+    #[default]
+    Keep,
+    /// Bytes of names that are not UTF-8 are replaced by `%` and two hexadecimal digits.
+    Utf8,
+}
+
 /// Converts a file of any version to 2.1 in place. Data are not moved: a new index and a new name list
-/// are appended, and one write of the header activates them, so that the upgrade is atomic.
-pub fn upgrade(path: impl AsRef<Path>, limits: &Limits) -> Result<Upgraded> {
+/// are appended, and one write of the header activates them, so that the upgrade is atomic. If a write or
+/// sync fails, the file has its old content.
+pub fn upgrade(path: impl AsRef<Path>, rule: NameRule, limits: &Limits) -> Result<Upgraded> {
     let path = path.as_ref();
     let sink = Sink::edit_alone(path)?;
     let file = File::open(path, limits)?;
-    upgrade_on(&sink, &file).map_err(|e| e.with_path(path).with_format("gsd"))
+    let old = file.source().read_vec(0, HEADER.min(file.source().current_len()?))?;
+    let len = file.source().current_len()?;
+    let done = upgrade_on(&sink, &file, rule);
+    if done.is_err() {
+        let _ = sink.write_all_at(0, &old).and_then(|()| sink.set_len(len));
+    }
+    done.map_err(|e| e.with_path(path).with_format("gsd"))
 }
 
-fn upgrade_on(sink: &Sink, file: &File) -> Result<Upgraded> {
+fn upgrade_on(sink: &Sink, file: &File, rule: NameRule) -> Result<Upgraded> {
     let index = &file.index;
     index.require_complete()?;
     let form = index.form();
-    let mut names = index.distinct_names()?;
+    let mut names = index.distinct_names(rule)?;
     let own_steps = form.is_v0_0_1() && index.names.id(STEP.as_bytes()).is_none();
     let step_id = if own_steps { names.intern(STEP.as_bytes())? } else { u32::MAX };
+    check_names(&names)?;
     let entries = index.count.saturating_mul(if own_steps { 2 } else { 1 });
     let header = Header::new(Form::V2, 2 << 16 | 1, &index.header.about());
     let size = Form::V2.entry_size();
@@ -86,7 +104,9 @@ fn upgrade_on(sink: &Sink, file: &File) -> Result<Upgraded> {
         if frame.first().is_some_and(|e| e.frame != chunk.entry.frame) {
             write(&mut frame, step)?;
         }
-        let code = chunk.data.kind.known().code(Form::V2).unwrap_or(0);
+        let (kind, Entry { n, m, .. }) = (chunk.data.kind.known(), chunk.entry);
+        let in_chunk = |e: Error| e.in_object(format!("chunk \"{}\"", chunk.name));
+        let code = check_chunk(kind, n, m).map_err(in_chunk)?;
         step = own_steps.then_some(chunk.entry.step);
         frame.push(Entry { code, flags: 0, step: 0, ..chunk.entry });
         Ok(())
@@ -170,7 +190,7 @@ impl Concatenator for Gsd {
 }
 
 /// Appends the frames of `from` to the file `to` and returns their number. Fails if the schemas differ.
-/// After a failure `to` contains the frames before it.
+/// After a failure `to` has its old frames.
 pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64> {
     let file = File::open(from, limits)?;
     file.index.require_complete().map_err(|e| e.with_path(from))?;
@@ -181,31 +201,50 @@ pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64
         let message = format!("expected schema \"{here}\", found \"{there}\"");
         return Err(Error::argument(message).with_path(from));
     }
-    if here == HOOMD {
+    let (hoomd, before) = (here == HOOMD, writer.content());
+    if hoomd {
         let double = writer.reader()?.find_chunk(0, "particles/position")?;
         let double = double.is_some_and(|chunk| chunk.data.kind == Type::Double);
         let precision = if double { Precision::Double } else { Precision::Single };
         let mut writer = TrajectoryWriter::from_writer(writer, precision)?;
-        let trajectory = Trajectory::new(file)?;
-        let logged = writer.logged();
-        for frame in 0..frames {
-            let mut snapshot = trajectory.read(frame)?;
-            // Quantities that the frame lacks must not fall back to frame 0 of the target.
-            for name in &logged {
-                snapshot.log.entry(name.clone()).or_insert(None);
-            }
-            writer.write(&snapshot)?;
-        }
-        writer.close()?;
-        return Ok(frames);
+        let done = append_snapshots(&mut writer, file, frames);
+        writer.into_writer().close_or_undo(&before, done)?;
+    } else {
+        let done = append_chunks(&mut writer, &file, frames).map_err(|e| e.with_path(from));
+        writer.close_or_undo(&before, done)?;
     }
-    let names = file.index.distinct_names()?;
+    Ok(frames)
+}
+
+fn append_snapshots(writer: &mut TrajectoryWriter, file: File, frames: u64) -> Result<()> {
+    let trajectory = Trajectory::new(file)?;
+    let logged = writer.logged();
     for frame in 0..frames {
-        for (id, part) in frame_parts(&file, frame)? {
+        let mut snapshot = trajectory.read(frame)?;
+        // Quantities that the frame lacks must not fall back to frame 0 of the target.
+        for name in &logged {
+            snapshot.log.entry(name.clone()).or_insert(None);
+        }
+        writer.write(&snapshot)?;
+    }
+    Ok(())
+}
+
+fn append_chunks(writer: &mut Writer, file: &File, frames: u64) -> Result<()> {
+    let names = file.index.distinct_names(NameRule::Keep)?;
+    for frame in 0..frames {
+        for (id, part) in frame_parts(file, frame)? {
+            if let Part::Step(step) = part
+                && !writer.header().form.is_v0_0_1()
+            {
+                writer.write_chunk(STEP, Type::UInt64, 1, 1, &step.to_le_bytes())?;
+            }
             let (Some(id), Part::Copied(chunk)) = (id, part) else { continue };
             let name = std::str::from_utf8(names.bytes(id)).map_err(|_| {
                 let error = Error::unsupported("gsd-036", "the name is not UTF-8");
-                error.in_object(format!("chunk \"{}\"", chunk.name)).with_path(from)
+                error
+                    .in_object(format!("chunk \"{}\"", chunk.name))
+                    .hint(Hint::operation("gsd upgrade", "can replace such names"))
             })?;
             let bytes = file.read_chunk(&chunk)?;
             writer.set_step(chunk.entry.step);
@@ -214,8 +253,7 @@ pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64
         }
         writer.end_frame()?;
     }
-    writer.close()?;
-    Ok(frames)
+    Ok(())
 }
 
 /// A chunk of a new file.
@@ -271,7 +309,7 @@ fn join(files: &[File], plan: &[(usize, u64)], to: &Path, overwrite: Overwrite) 
                 .in_object("name list")
                 .hint(Hint::operation("gsd upgrade", "makes equal names unique")));
         }
-        let own = file.index.distinct_names()?;
+        let own = file.index.distinct_names(NameRule::Keep)?;
         renamed.push(own.iter().map(|name| names.intern(name)).collect::<Result<_>>()?);
     }
     let step = names.intern(STEP.as_bytes())?;
@@ -358,6 +396,10 @@ pub(crate) fn hoomd_parts(
         };
         parts.push((name.clone(), Part::Default(default_values(known, resolved)?)));
     }
+    // In the order of the file, so that the new file is always the same.
+    parts.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    let mut chunks: Vec<_> = chunks.into_iter().collect();
+    chunks.sort_unstable_by_key(|(_, chunk)| chunk.number);
     for (name, chunk) in chunks {
         let same = has_fallback(&name)
             && first.get(&name).is_some_and(|(file, c)| (*file, c.number) == (which, chunk.number));

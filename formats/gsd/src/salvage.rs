@@ -1,4 +1,5 @@
-//! Recovery of damaged files: every frame whose chunks are all readable.
+//! Recovery of damaged files: in the HOOMD schema every frame whose chunks are all readable, otherwise every
+//! readable chunk.
 //!
 //! An index that was moved leaves its old copies in the file. If the index is lost with the end of the
 //! file, these copies contain most frames. They are found by their first entry, which all have in common.
@@ -11,7 +12,7 @@ use spile_core::{Error, Limits, Result, Sink, Source};
 
 use crate::Gsd;
 use crate::index::Index;
-use crate::ops::{First, Part, hoomd_parts};
+use crate::ops::{First, NameRule, Part, hoomd_parts};
 use crate::read::{File, HOOMD, STEP};
 use crate::semantics::{Trajectory, has_fallback};
 use crate::wire::{Block, Entry, Form, HEADER, Header, SLOT};
@@ -26,7 +27,7 @@ const MAX_LISTED: usize = 20;
 /// Memory of a chunk in bytes.
 const CHUNK_COST: u64 = 128;
 
-/// Consecutive frames without chunks that are accepted, unless the index has more entries.
+/// Consecutive frames without chunks that are accepted, unless there are more of them before.
 const MAX_GAP: u64 = 1000;
 
 /// Index entries and their numbers by frame.
@@ -47,6 +48,10 @@ impl Salvager for Gsd {
         let mut lost: BTreeMap<u64, String> = BTreeMap::new();
         // Invalid entries of frame 0.
         let mut broken: Vec<Entry> = Vec::new();
+        // Without the rules of HOOMD, no value depends on another chunk.
+        let hoomd = index.header.schema == HOOMD;
+        // By frame: the first lost chunk, what is wrong with it, and the number of lost chunks.
+        let mut lost_chunks: BTreeMap<u64, (Arc<str>, String, u64)> = BTreeMap::new();
         let (mut empty, mut strays, mut newest) = (0_u64, 0_u64, 0);
         // If the end of the index is unknown, all entries of the block are tried.
         let after_end = index.find_entry_after_end()?;
@@ -76,6 +81,12 @@ impl Salvager for Gsd {
                 Err(error) if late && error.is_about_content() => strays += 1,
                 Err(error) if error.is_about_content() => {
                     let what = format!("{} ({})", error.message(), error.code());
+                    if !hoomd {
+                        let name = index.names.display(entry.id);
+                        let frame = lost_chunks.entry(entry.frame).or_insert((name, what, 0));
+                        frame.2 += 1;
+                        return Ok(());
+                    }
                     lost.entry(entry.frame).or_insert(what);
                     if entry.frame == 0 {
                         broken.push(entry);
@@ -85,6 +96,8 @@ impl Salvager for Gsd {
             }
             Ok(())
         })?;
+        let all_chunks = lost_chunks.iter().filter(|(frame, _)| !frames.contains_key(frame));
+        lost.extend(all_chunks.map(|(frame, (_, what, _))| (*frame, what.clone())));
         if let Some(frame) = incomplete {
             lost.entry(frame)
                 .or_insert("the index is truncated here; chunks may be missing".into());
@@ -93,21 +106,15 @@ impl Salvager for Gsd {
         for frame in lost.keys() {
             frames.remove(frame);
         }
-        // Frames without chunks take no space, so a damaged number could add any number of them.
-        let gap = MAX_GAP.max(index.count.saturating_mul(4));
-        let mut known = frames.keys().chain(lost.keys()).copied().collect::<BTreeSet<u64>>();
-        let jump = known.iter().zip(known.iter().skip(1)).find(|(a, b)| **b - **a > gap);
-        let first_far = jump.map(|(_, b)| *b).or(known.first().copied().filter(|f| *f > gap));
-        for frame in first_far.map_or(BTreeSet::new(), |far| known.split_off(&far)) {
-            frames.remove(&frame);
+        for frame in drop_far_frames(&mut frames, &lost) {
             lost.insert(frame, "its number is far larger than those before it".into());
         }
-        let trajectory = if lost.contains_key(&0) && index.header.schema == HOOMD {
+        let trajectory = if hoomd && lost.contains_key(&0) {
             without_first_frame(&file, &first, &broken, &mut frames, &mut lost, &mut report)?
         } else {
             None
         };
-        let mut names = index.names.distinct(!frames.is_empty())?;
+        let mut names = index.names.distinct(NameRule::Keep, !frames.is_empty())?;
         for id in (0..names.len() as u32).filter(|id| index.names.bytes(*id).is_empty()) {
             let name = names.display(id);
             report.lost.push(format!("the name of chunks that are written as \"{name}\""));
@@ -157,6 +164,17 @@ impl Salvager for Gsd {
         if lost.len() > MAX_LISTED {
             report.lost.push(format!("{} more frames", lost.len() - MAX_LISTED));
         }
+        lost_chunks.retain(|frame, _| frames.contains_key(frame));
+        let listed = lost_chunks.iter().take(MAX_LISTED).map(|(frame, (name, what, count))| {
+            let others =
+                if *count > 1 { format!(", and {} more", count - 1) } else { String::new() };
+            format!("chunk \"{name}\" of frame {frame}: {what}{others}")
+        });
+        report.lost.extend(listed);
+        if lost_chunks.len() > MAX_LISTED {
+            let more = lost_chunks.len() - MAX_LISTED;
+            report.lost.push(format!("chunks of {more} more frames"));
+        }
         if strays > 0 {
             report
                 .lost
@@ -167,6 +185,26 @@ impl Salvager for Gsd {
         }
         Ok(report)
     }
+}
+
+/// Removes the frames after a gap that is much larger than those before it, and returns their numbers. Frames
+/// without chunks take no space, so a damaged number could add any number of them.
+fn drop_far_frames(frames: &mut Frames, lost: &BTreeMap<u64, String>) -> BTreeSet<u64> {
+    let mut known: BTreeSet<u64> = frames.keys().chain(lost.keys()).copied().collect();
+    let (mut gap, mut next, mut far) = (MAX_GAP, 0, None);
+    for frame in &known {
+        if frame - next > gap {
+            far = Some(*frame);
+            break;
+        }
+        gap = gap.max((frame - next).saturating_mul(2));
+        next = frame.saturating_add(1);
+    }
+    let dropped = far.map_or(BTreeSet::new(), |far| known.split_off(&far));
+    for frame in &dropped {
+        frames.remove(frame);
+    }
+    dropped
 }
 
 fn is_empty(entry: &Entry) -> bool {

@@ -209,6 +209,11 @@ impl FrameTable for ChunkTable {
         self.file.index.next_frame(frame)
     }
 
+    fn effective_next(&self, frame: u64) -> Result<Option<u64>> {
+        let inherits = self.file.header().schema == HOOMD;
+        if inherits { Ok((frame < self.frames).then_some(frame)) } else { self.next(frame) }
+    }
+
     /// A frame without the chunk has the values of frame 0 or the default of the HOOMD schema.
     fn effective_cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let own = self.cell(frame)?;
@@ -230,7 +235,8 @@ impl FrameTable for ChunkTable {
                 let shape = Shape::new(lengths);
                 let bytes = shape.bytes(self.kind.size() as usize)?;
                 let bytes = index.limits().allow(bytes, "the default of a chunk")?;
-                let layout = default_layout(self.kind, bytes, values);
+                let layout = default_layout(self.kind, bytes, values)
+                    .map_err(|e| e.in_object(format!("array \"{name}\"")).in_frame(frame))?;
                 Some(FrameCell { shape, layout })
             }
             Fallback::Default(..) | Fallback::None => None,
@@ -238,17 +244,20 @@ impl FrameTable for ChunkTable {
     }
 }
 
-/// An array of `all` bytes with these values, repeated.
-fn default_layout(kind: Type, all: usize, values: &[f64]) -> Layout {
+/// An array of `all` bytes with these values, repeated. Fails if the element type cannot store them.
+fn default_layout(kind: Type, all: usize, values: &[f64]) -> Result<Layout> {
     let mut bytes = Vec::new();
-    convert::from_f64(kind.dtype(), None, values, &mut bytes);
-    if let [first, rest @ ..] = values
+    if convert::from_f64(kind.dtype(), None, values, &mut bytes) != Some(0) {
+        let message = format!("expected a type that can store {values:?}, found {}", kind.name());
+        return Err(Error::unsupported("gsd-019", message));
+    }
+    if let ([first, rest @ ..], Some(element)) = (values, bytes.get(..kind.size() as usize))
         && rest.iter().all(|value| value == first)
     {
-        return Layout::Fill(bytes[..kind.size() as usize].into());
+        return Ok(Layout::Fill(element.into()));
     }
     let times = all.checked_div(bytes.len()).unwrap_or(0);
-    Layout::Inline(bytes.repeat(times).into(), Order::C)
+    Ok(Layout::Inline(bytes.repeat(times).into(), Order::C))
 }
 
 /// Time steps of the frames; for files of 0.0.1, which store them in the index, also an array.

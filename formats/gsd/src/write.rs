@@ -9,6 +9,7 @@
 
 mod commit;
 mod sequential;
+mod undo;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use spile_core::{Error, Hint, Limits, Overwrite, Result, Sink};
 
 use crate::names::Names;
+use crate::ops::NameRule;
 use crate::read::{Chunk, File};
 use crate::wire::{Abi, About, Block, Entry, Form, Header, SLOT, Type};
 
@@ -92,6 +94,8 @@ pub struct Writer {
     current: Vec<Entry>,
     /// Entries of completed frames that are not committed.
     pending: Vec<Entry>,
+    /// The entries of a commit as bytes.
+    encoded: Vec<u8>,
     /// By name id: the last frame that used it, plus one.
     used: Vec<u64>,
     step: u64,
@@ -100,6 +104,10 @@ pub struct Writer {
     pending_limit: usize,
     /// Offset of the next data, after the content of the buffer.
     tail: u64,
+    /// Offset from which there are only data of the current frame.
+    kept: u64,
+    /// End of the unused bytes that the file had after its data when it was opened; 0 after a commit.
+    unused_end: u64,
     /// Reserved space for a larger index.
     new_index: Option<Block>,
     /// A larger name list that the header does not refer to yet.
@@ -175,15 +183,20 @@ impl Writer {
             sink.write_all_at(index.offset(count), &zeros)?;
             sink.sync()?;
         }
+        // Data of interrupted commits are overwritten.
+        let tail = undo::end_of_data(index)?.max(header.form.header_size());
         if header.marker.is_some() {
             header = header.with_marker(None);
             sink.write_all_at(0, &header.raw)?;
         }
+        let unused_end = file.source().current_len()?;
         Ok(Self {
             names_written: names.len(),
             used: vec![0; names.len()],
             frame,
-            tail: file.source().current_len()?.max(header.form.header_size()),
+            tail,
+            kept: tail,
+            unused_end,
             sink,
             file,
             header,
@@ -191,6 +204,7 @@ impl Writer {
             count,
             current: Vec::new(),
             pending: Vec::new(),
+            encoded: Vec::new(),
             step: 0,
             buffer: Vec::new(),
             buffer_size: BUFFER,
@@ -225,9 +239,10 @@ impl Writer {
         self.mode
     }
 
-    /// Sets the commit mode.
+    /// Sets the commit mode. The time of [`Commit::Every`] starts now.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
+        self.last_commit = Instant::now();
     }
 
     /// Size of the write buffer in bytes [default: 1 MiB].
@@ -370,7 +385,7 @@ impl Writer {
         let location = if form.is_v0_0_1() { self.tail } else { aligned };
         let end = location + allocated * form.entry_size();
         self.sink.reserve(end)?;
-        self.tail = end;
+        (self.tail, self.kept) = (end, end);
         self.new_index = Some(Block { location, allocated });
         Ok(())
     }
@@ -382,6 +397,7 @@ impl Writer {
             self.current.sort_by_key(|entry| entry.id);
         }
         self.pending.append(&mut self.current);
+        self.kept = self.tail;
         self.frame += 1;
         self.frames_since_commit += 1;
         let due = match self.mode.commit {
@@ -393,13 +409,6 @@ impl Writer {
             return self.commit(self.mode.durable);
         }
         if self.pending.len() >= self.pending_limit { self.commit(false) } else { Ok(()) }
-    }
-
-    /// Removes the chunks of the current frame. Data that are already written stay in the file, unused.
-    pub fn discard_frame(&mut self) {
-        for entry in self.current.drain(..) {
-            self.used[entry.id as usize] = 0;
-        }
     }
 
     /// Commits the completed frames and syncs the file: after that they survive a power failure.
@@ -450,7 +459,7 @@ impl Writer {
         let (mode, limits) = (self.mode, self.limits);
         let (buffer_size, pending_limit) = (self.buffer_size, self.pending_limit);
         self.close()?;
-        crate::ops::upgrade(&path, &limits)?;
+        crate::ops::upgrade(&path, NameRule::Keep, &limits)?;
         let mut again = Self::append(&path, mode, &limits)?;
         (again.buffer_size, again.pending_limit) = (buffer_size, pending_limit);
         Ok(again)

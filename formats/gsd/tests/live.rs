@@ -124,7 +124,7 @@ fn an_open_tree_grows_with_its_file() {
         }
         file.close().unwrap();
         // An upgrade changes type codes and name ids.
-        ops::upgrade(&path, &limits).unwrap();
+        ops::upgrade(&path, ops::NameRule::Keep, &limits).unwrap();
         assert!(reader.refresh().unwrap());
         assert_eq!(describe(&reader), describe(&reopen()), "{version:?} upgraded");
         assert!(!reader.refresh().unwrap(), "nothing new");

@@ -13,7 +13,9 @@ use spile_core::format::{FormatWriter as _, LossKind, OpenOptions, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use spile_core::limits::Limits;
-use spile_core::semantics::{Role, Semantics};
+use spile_core::read::Axes;
+use spile_core::select::Selection;
+use spile_core::semantics::{Missing, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
@@ -110,7 +112,7 @@ fn array(dtype: DType, lengths: &[u64]) -> ArrayDesc {
     ArrayDesc::new(dtype, Shape::new(lengths), plain(dtype, lengths))
 }
 
-/// An array with these shapes in the frames; none where the frame lacks it.
+/// An array with these shapes in the frames; `None` if the frame lacks it.
 fn framed(dtype: DType, frames: &[Option<&[u64]>]) -> ArrayDesc {
     let cell =
         |lengths: &[u64]| FrameCell { shape: Shape::new(lengths), layout: plain(dtype, lengths) };
@@ -314,4 +316,27 @@ fn flattened_datasets_are_restored_completely() {
     write_file(&Gsd, &flat, &path, Overwrite::Never).unwrap();
     let written = Dataset::open_path(&Gsd, &path, &OpenOptions::default()).unwrap();
     assert_eq!(differences(&content, &written).unwrap(), [""; 0]);
+}
+
+#[test]
+fn missing_values_of_scaled_arrays_are_nan() {
+    let mut tree = Tree::new(&Limits::default());
+    let values: Vec<u8> = [1_i16, -999, 3].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let mut desc = ArrayDesc::inline(DType::I16, Shape::new([3]), values);
+    desc.map = Some(Linear::new(10.0, 0.5));
+    let missing = Missing { values: vec![-999.0], ..Missing::default() };
+    let mut semantics = Semantics::default();
+    semantics.missing = missing;
+    let desc = desc.with_semantics(semantics);
+    tree.add_array(ROOT, "temperature", desc).unwrap();
+    let content = Dataset::new(Source::memory([]), tree);
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    write_file(&Gsd, &content, &path, Overwrite::Never).unwrap();
+    let file = Dataset::open_path(&Gsd, &path, &OpenOptions::default()).unwrap();
+    let id = file.tree().find("temperature").unwrap();
+    let array = file.array_in_frame(id, 0).unwrap().unwrap();
+    let read = array.read_f64(&Selection::all(), Axes::Order(Order::C)).unwrap();
+    assert_eq!((read[0], read[2]), (10.5, 11.5));
+    assert!(read[1].is_nan(), "{read:?}");
 }

@@ -10,8 +10,8 @@ use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
-use spile_gsd::wire::{Form, Type};
-use spile_gsd::{File, Gsd, Mode, Writer, ops};
+use spile_gsd::wire::{About, Form, Type};
+use spile_gsd::{File, Gsd, Mode, Version, Writer, ops};
 
 use support::{
     assert_valid, content, files, golden, open, real, salvage, snapshots, trajectory, without_logs,
@@ -29,7 +29,7 @@ fn an_upgrade_preserves_the_content_of_every_old_file() {
             continue;
         }
         fs::copy(&old, &path).unwrap();
-        ops::upgrade(&path, &Limits::default()).unwrap();
+        ops::upgrade(&path, ops::NameRule::Keep, &Limits::default()).unwrap();
         let new = open(&path);
         assert_eq!((new.header().version_text().as_str(), new.header().form), ("2.1", Form::V2));
         assert_eq!(new.header().about(), open(&old).header().about());
@@ -54,7 +54,7 @@ fn an_upgrade_interrupted_before_the_header_changes_nothing() {
     let old = golden().join("code-v1.0.0/many_frames_growth.gsd");
     let before = fs::read(&old).unwrap();
     fs::write(&path, &before).unwrap();
-    ops::upgrade(&path, &Limits::default()).unwrap();
+    ops::upgrade(&path, ops::NameRule::Keep, &Limits::default()).unwrap();
     let after = fs::read(&path).unwrap();
     // Index, names and data of the old header are unchanged.
     assert_eq!(before[256..], after[256..before.len()]);
@@ -276,4 +276,27 @@ fn names_that_old_code_cut_stay_apart_in_new_files() {
         assert_valid(&a);
     }
     assert!(doubled > 0);
+}
+
+#[test]
+fn steps_of_an_old_file_are_appended_as_chunks() {
+    let temp = tempfile::tempdir().unwrap();
+    let [old, new] = ["old.gsd", "new.gsd"].map(|name| temp.path().join(name));
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    for (path, version) in [(&old, Version::V0_0_1), (&new, Version::V2_1)] {
+        let mode = Mode::default();
+        let mut file = Writer::create(path, Overwrite::Never, version, &about, mode).unwrap();
+        for step in [30, 70] {
+            file.set_step(step);
+            file.write_chunk("x", Type::UInt8, 1, 1, &[1]).unwrap();
+            file.end_frame().unwrap();
+        }
+        file.close().unwrap();
+    }
+    let steps: Vec<_> = (0..2).map(|frame| open(&old).step(frame).unwrap()).collect();
+    ops::append(&new, &old, Mode::default(), &Limits::default()).unwrap();
+    assert_eq!(steps, [Some(30), Some(70)]);
+    let file = open(&new);
+    assert_eq!([2, 3].map(|frame| file.step(frame).unwrap()), [Some(30), Some(70)]);
+    assert_valid(&new);
 }

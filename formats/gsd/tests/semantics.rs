@@ -9,8 +9,8 @@ use spile_core::semantics::{Role, Semantics};
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
-use spile_gsd::wire::Type;
-use spile_gsd::{File, Gsd, Mode};
+use spile_gsd::wire::{About, Type};
+use spile_gsd::{File, Gsd, Mode, Version, Writer};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/gsd").join(name)
@@ -373,4 +373,67 @@ fn arrays_of_the_schema_have_their_meaning() {
         logs += 1;
     }
     assert!(logs > 0);
+}
+
+/// A HOOMD file of single chunks: frame, name, element type, rows, bytes.
+fn raw(path: &Path, chunks: &[(u64, &str, Type, u64, &[u8])]) {
+    let about = About { application: "t".into(), schema: "hoomd".into(), schema_version: 1 << 16 };
+    let (mode, overwrite) = (Mode::default(), Overwrite::Replace);
+    let mut file = Writer::create(path, overwrite, Version::V2_1, &about, mode).unwrap();
+    for frame in 0..=chunks.last().unwrap().0 {
+        for (_, name, kind, rows, bytes) in chunks.iter().filter(|chunk| chunk.0 == frame) {
+            file.write_chunk(name, *kind, *rows, 1, bytes).unwrap();
+        }
+        file.end_frame().unwrap();
+    }
+    file.close().unwrap();
+}
+
+#[test]
+fn a_default_that_the_stored_type_cannot_express_is_an_error() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    let two = 2_u32.to_le_bytes();
+    for (name, kind) in [("mass", Type::Character), ("body", Type::UInt32)] {
+        let name = format!("particles/{name}");
+        let values = vec![b'1'; 2 * kind.size() as usize];
+        let n = ("particles/N", Type::UInt32, 1, &two[..]);
+        raw(
+            &path,
+            &[(0, n.0, n.1, n.2, n.3), (1, &name, kind, 2, &values), (2, n.0, n.1, n.2, n.3)],
+        );
+        let file = Dataset::open_path(&Gsd, &path, &OpenOptions::default()).unwrap();
+        let id = file.tree().find(&name).unwrap();
+        assert!(file.effective_array_in_frame(id, 1).unwrap().is_some());
+        let error = file.effective_array_in_frame(id, 2).err().unwrap();
+        assert_eq!((error.code(), error.frame()), ("gsd-019", Some(2)), "{error}");
+    }
+}
+
+#[test]
+fn a_number_of_particles_is_an_integer() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    raw(&path, &[(0, "particles/N", Type::Double, 1, &2.7_f64.to_le_bytes())]);
+    assert_eq!(open(&path).read(0).unwrap_err().code(), "gsd-040");
+}
+
+#[test]
+fn a_damaged_frame_number_is_an_error_of_the_log_and_takes_no_memory() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    let value = 1.0_f64.to_le_bytes();
+    let chunks: Vec<_> = (0..2000).map(|k| (k, "log/E", Type::Double, 1, &value[..])).collect();
+    raw(&path, &chunks);
+    let original = std::fs::read(&path).unwrap();
+    let file = File::open(&path, &Limits::default()).unwrap();
+    let index = file.header().index.location as usize;
+    for frame in [3_u64, 1 << 40] {
+        let mut bytes = original.clone();
+        let at = index + 700 * 32;
+        bytes[at..at + 8].copy_from_slice(&frame.to_le_bytes());
+        let file = File::from_source(&Source::memory(bytes), &Limits::default()).unwrap();
+        let log = Trajectory::new(file).and_then(|file| file.read_log());
+        assert_eq!(log.unwrap_err().code(), "gsd-012", "frame {frame}");
+    }
 }

@@ -1,13 +1,18 @@
 //! Rules, each with a code. Codes up to iotk-029 are errors while reading; codes from iotk-030 on are
 //! findings about files that can be read.
 
-use spile_core::format::Checker;
+use std::path::Path;
+
+use spile_core::format::{Checker, Folder, FolderFormat as _};
+use spile_core::report::Severity;
 use spile_core::{Error, Limits, Report, Result, Source};
 
 use crate::Iotk;
 use crate::element_data::ElementData;
 use crate::event::{Event, Form};
+use crate::plane_waves::records;
 use crate::read::File;
+use crate::save::MISSING;
 use crate::scalar::Scalar;
 use crate::semantics::report_incomplete;
 use crate::text_codec::stream_numbers;
@@ -21,13 +26,34 @@ const TAG: usize = 65_535;
 
 impl Checker for Iotk {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        if let Some(folder) = source.path().filter(|_| !source.parts().is_empty()) {
+            return check_folder(folder, limits);
+        }
         let opened = File::from_source(source.clone(), limits);
         Report::of(opened, |file, report| check_file(&file, strict, report))
     }
 }
 
+/// The files of a run that are missing in its folder.
+fn check_folder(folder: &Path, limits: &Limits) -> Result<Report> {
+    let parsed = Iotk.open_folder(&Folder::open(folder)?, &limits.into())?;
+    let mut report = Report::default();
+    for mut finding in parsed.map(|parsed| parsed.warnings).unwrap_or_default() {
+        if finding.code == MISSING {
+            finding.severity = Severity::Error;
+            report.findings.push(finding);
+        }
+    }
+    Ok(report)
+}
+
 fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
     if !file.raw_records().is_empty() {
+        if let Form::Binary(framing) = file.form()
+            && records::parse(file.source(), file.raw_records(), framing.order)?.is_some()
+        {
+            return Ok(());
+        }
         report.note("iotk-030", "Fortran records without tags; element types are unknown").at(0);
         return Ok(());
     }

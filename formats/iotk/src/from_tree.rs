@@ -7,12 +7,13 @@ use std::path::Path;
 use spile_core::format::{Capabilities, FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::{
     ArrayDesc, Attrs, ByteOrder, DType, Dataset, Error, Extents, Kind, Layout, Node, NodeId, Order,
-    ROOT, Result, Shape, Sink, Tree, Value,
+    ROOT, Report, Result, Shape, Sink, Tree, Value,
 };
 use spile_interchange::losses::compare;
 
 use crate::Iotk;
 use crate::cast::fortran;
+use crate::save;
 use crate::scalar::Style;
 use crate::semantics::{self, ASSEMBLED};
 use crate::to_tree::{
@@ -187,8 +188,8 @@ impl<'a> Plan<'a> {
             };
             let in_array = |e: Error| e.in_object(format!("array \"{}\"", node.path));
             let resolved = tree.resolve(desc)?;
-            let unsupported = match resolved.layout {
-                Layout::PerFrame(_) => Some("IOTK has no frames"),
+            let unsupported = match resolved.layout.frames() {
+                Some(_) => Some("IOTK has no frames"),
                 _ if resolved.ragged().is_some() => Some("IOTK has no elements of variable length"),
                 _ => None,
             };
@@ -314,7 +315,8 @@ impl<'a> Plan<'a> {
             attrs.extend(predict_markup(&node.attrs, children[id.index()], false));
             read.set_attrs(new, attrs)?;
         }
-        semantics::add(&mut read)?;
+        let spins = save::added_spin_bands(self.tree);
+        semantics::add(&mut read, spins, &mut Report::default())?;
         for (id, node, _) in self.tree.arrays().filter(|(id, ..)| !self.written[id.index()]) {
             let parent = nodes[node.parent.index()];
             let again = parent.and_then(|parent| read.child(parent, &node.name));

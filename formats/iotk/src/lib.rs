@@ -18,6 +18,8 @@
 //! | `semantics` | meaning of the files and folders of Quantum ESPRESSO |
 //! | `convert_form` | conversion between the two forms |
 //! | `check` `regions` | rules; the byte ranges of a file |
+//! | `plane_waves` | densities and wavefunctions of Quantum ESPRESSO 6.2 and later |
+//! | `records` | any Fortran unformatted file with given types of its records |
 //! | `save` | types and meaning of `data-file-schema.xml` |
 //! | `upf` | UPF pseudopotentials of all kinds as the elements of UPF v2 |
 //! | `salvage` | recovery of damaged files |
@@ -47,7 +49,9 @@ mod element_data;
 mod event;
 mod from_tree;
 mod index;
+mod plane_waves;
 mod read;
+pub mod records;
 mod regions;
 mod salvage;
 mod save;
@@ -103,6 +107,7 @@ impl Format for Iotk {
         }
         match wire::record::Framing::detect_head(head.bytes) {
             Some(_) if contains(b"<?iotk ") => 100,
+            Some(framing) if plane_waves::records::has_lengths(head.bytes, framing) => 80,
             Some(_) if contains(b"<") && contains(b">") => 60,
             Some(_) => 10,
             None => 0,

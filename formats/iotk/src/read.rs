@@ -10,7 +10,7 @@ use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index};
 use crate::wire::record::{Framing, Record, Records};
-use crate::{save, upf};
+use crate::{plane_waves, save, upf};
 
 /// An open file. Opening reads all tags; data are read on request.
 pub struct File {
@@ -34,7 +34,8 @@ impl File {
     pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
         let form = Form::detect(&source)?;
         if let Form::Binary(framing) = form
-            && !has_tags(&source, framing, limits)?
+            && (plane_waves::records::is_one(&source, framing)?
+                || !has_tags(&source, framing, limits)?)
         {
             return Self::from_records(source, framing, limits);
         }

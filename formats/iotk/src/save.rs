@@ -1,23 +1,25 @@
 //! `data-file-schema.xml` of Quantum ESPRESSO 6.2 and later: types of the elements, and cell, atoms,
 //! k-points and bands as arrays of the root.
 
-use std::sync::Arc;
+mod bands;
 
+use spile_core::format::Folder;
 use spile_core::semantics::Quantity;
 use spile_core::{
-    ArrayDesc, Codec, DType, Extents, Layout, Linear, NodeId, Order, ROOT, Result, Role, Semantics,
-    Shape, Source, Tree,
+    ArrayDesc, Axes, DType, Dataset, Linear, NodeId, Order, ROOT, Report, Result, Role, Selection,
+    Semantics, Shape, Source, Tree, convert,
 };
 
+use bands::HARTREE_EV;
+pub(crate) use bands::{SpinBands, added_spin_bands, spin_bands};
+
 use crate::index::Index;
-use crate::semantics::{ASSEMBLED, assemble};
+use crate::plane_waves::folder::{self, Member};
+use crate::semantics::{ASSEMBLED, assemble, place_densities};
 use crate::wire::Type;
 
 /// The root element.
 pub(crate) const ROOT_NAME: &str = "qes:espresso";
-
-/// Hartree in eV, CODATA 2018.
-const HARTREE_EV: f64 = 27.211_386_245_988;
 
 /// Elements with text that may look like a number.
 const TEXT: [&[u8]; 8] = [
@@ -76,7 +78,11 @@ fn type_of(text: &str) -> Option<Type> {
 }
 
 /// Adds cell, atoms, k-points and bands to the root.
-pub(crate) fn add_meaning(tree: &mut Tree) -> Result<()> {
+pub(crate) fn add_meaning(
+    tree: &mut Tree,
+    spins: Option<SpinBands>,
+    report: &mut Report,
+) -> Result<()> {
     let output = format!("{ROOT_NAME}/output");
     if let Some(cell) = tree.at(&format!("{output}/atomic_structure/cell")) {
         let vectors = ["a1", "a2", "a3"].map(|name| tree.child(cell, name));
@@ -90,7 +96,7 @@ pub(crate) fn add_meaning(tree: &mut Tree) -> Result<()> {
         add_atoms(tree, atoms)?;
     }
     match tree.at(&format!("{output}/band_structure")) {
-        Some(bands) => add_bands(tree, bands),
+        Some(bands) => add_bands(tree, bands, spins, report),
         None => Ok(()),
     }
 }
@@ -148,7 +154,12 @@ fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
     tree.push_attr(id, ASSEMBLED, "attribute name of atom")
 }
 
-fn add_bands(tree: &mut Tree, group: NodeId) -> Result<()> {
+fn add_bands(
+    tree: &mut Tree,
+    group: NodeId,
+    spins: Option<SpinBands>,
+    report: &mut Report,
+) -> Result<()> {
     let blocks = children(tree, group, "ks_energies");
     let of = |tree: &Tree, name: &str| -> Option<Vec<NodeId>> {
         blocks.iter().map(|block| tree.child(*block, name)).collect()
@@ -157,7 +168,10 @@ fn add_bands(tree: &mut Tree, group: NodeId) -> Result<()> {
     if let Some(points) = of(tree, "k_point").filter(|points| !points.is_empty()) {
         let dims = [("k", count), ("component", 3)];
         let plain = Semantics::role(Role::Data);
-        add(tree, "k-points", &points, &dims, Some("2 pi / alat"), plain)?;
+        let added = add(tree, "k-points", &points, &dims, Some("2 pi / alat"), plain)?;
+        if let Some(added) = added {
+            bands::add_path(tree, added)?;
+        }
         let weight = |id: &NodeId| f64::try_from(tree.node(*id).attrs.get("weight")?).ok();
         if let Some(weights) = points.iter().map(weight).collect::<Option<Vec<f64>>>() {
             tree.charge(8 * count, "the weights of k-points")?;
@@ -168,19 +182,9 @@ fn add_bands(tree: &mut Tree, group: NodeId) -> Result<()> {
             tree.push_attr(id, ASSEMBLED, "attribute weight of k_point")?;
         }
     }
-    // Both spins of a k-point are in one element, up before down.
-    let spins = if tree.child(group, "nbnd_up").is_some() { 2 } else { 1 };
-    for (name, part, scale) in
-        [("bands", "eigenvalues", Some(HARTREE_EV)), ("occupations", "occupations", None)]
-    {
+    for (name, part) in [("bands", "eigenvalues"), ("occupations", "occupations")] {
         let Some(parts) = of(tree, part).filter(|parts| !parts.is_empty()) else { continue };
-        let Some(mut desc) = join_spins(tree, &parts, spins)? else { continue };
-        desc.map = scale.map(|slope| Linear::new(0.0, slope));
-        let id = tree.add_array(ROOT, name, desc)?;
-        tree.push_attr(id, ASSEMBLED, format!("{part} of ks_energies"))?;
-        if scale.is_some() {
-            tree.push_attr(id, "units", "eV")?;
-        }
+        bands::add(tree, (name, part), &parts, spins, report)?;
     }
     for name in
         ["fermi_energy", "highestOccupiedLevel", "lowestUnoccupiedLevel", "two_fermi_energies"]
@@ -198,78 +202,76 @@ fn add_bands(tree: &mut Tree, group: NodeId) -> Result<()> {
     Ok(())
 }
 
-/// An array with the dimensions `spin`, `k`, `band` of one element per k-point, each with all spins.
-/// `None` if the elements do not have the same type and size.
-fn join_spins(tree: &mut Tree, parts: &[NodeId], spins: u64) -> Result<Option<ArrayDesc>> {
-    let mut extents = Vec::new();
-    let (mut texts, mut each) = (Vec::new(), None);
-    let mut plain: Vec<Extents> = Vec::new();
-    for id in parts {
-        let Some(desc) = tree.array(*id) else { return Ok(None) };
-        let count = desc.shape.count().filter(|count| count.is_multiple_of(spins));
-        if desc.dtype != DType::F64 || count.is_none() || each.is_some_and(|each| each != count) {
-            return Ok(None);
-        }
-        each = Some(count);
-        match &desc.layout {
-            Layout::EncodedWhole { extents: part, codec, .. } => {
-                let Ok(len) = usize::try_from(part.len()) else { return Ok(None) };
-                extents.extend(part.pieces(0, part.len()));
-                texts.push((len, codec.clone()));
-            }
-            Layout::Plain { extents: part, .. } => plain.push(part.clone()),
-            _ => return Ok(None),
-        }
+/// Adds the densities and wavefunctions of a folder, whose bytes are at `places`.
+pub(crate) fn add_plane_waves(
+    tree: &mut Tree,
+    waves: Vec<Member>,
+    places: &[(u64, u64)],
+    report: &mut Report,
+) -> Result<()> {
+    let grid = tree.at(&format!("{ROOT_NAME}/output/basis_set/fft_grid"));
+    let grid = grid.and_then(|id| folder::grid_of(tree, id));
+    if grid.is_none() && !waves.is_empty() {
+        let message = "the density is not shown in real space: the FFT grid is unknown";
+        report.warn("iotk-051", message).in_object("fft_grid");
     }
-    let Some(Some(values)) = each else { return Ok(None) };
-    let bands = values / spins;
-    let shape = Shape::new([spins, parts.len() as u64, bands]);
-    let layout = if texts.len() == parts.len() {
-        let needed = extents.iter().map(|part| part.len).sum::<u64>();
-        tree.charge(16 * parts.len() as u64, "the bands")?;
-        if needed.saturating_add(shape.bytes(8)?.saturating_mul(2)) > tree.limits().memory {
-            return Ok(None);
-        }
-        let codec = Arc::new(Spins { texts, spins: spins as usize });
-        Layout::EncodedWhole { extents: Extents::several(extents)?, codec, order: Order::C }
-    } else if plain.len() == parts.len() {
-        let half = 8 * bands;
-        let pieces = (0..spins).flat_map(|spin| plain.iter().map(move |part| (spin, part)));
-        let pieces = pieces.flat_map(|(spin, part)| part.pieces(spin * half, half)).collect();
-        Layout::Plain { extents: Extents::several(pieces)?, order: Order::C }
-    } else {
-        return Ok(None);
+    folder::add(tree, waves, places, grid)?;
+    place_densities(tree);
+    Ok(())
+}
+
+/// Code of a missing file: a warning of opening, which reads the others, and an error of `check`.
+pub(crate) const MISSING: &str = "iotk-049";
+
+/// Reports files that the run has written by its description, and that are not in the folder.
+pub(crate) fn report_missing(
+    tree: &Tree,
+    source: &Source,
+    folder: &Folder,
+    report: &mut Report,
+) -> Result<()> {
+    let text = |id: NodeId| -> Result<String> {
+        let Some(desc) = tree.array(id) else { return Ok(String::new()) };
+        let dataset = Dataset::of_bytes(source.clone(), tree.limits());
+        let bytes = dataset.open_array(desc)?.read_bytes(&Selection::all(), Axes::Stored)?;
+        Ok(convert::text_of(&bytes).trim().to_string())
     };
-    let mut desc = ArrayDesc::new(DType::F64, shape, layout);
-    desc.dims = ["spin", "k", "band"].map(String::from).to_vec();
-    Ok(Some(desc))
-}
-
-/// Decodes the texts of all k-points, each with its length and codec, and sorts the values by spin.
-struct Spins {
-    texts: Vec<(usize, Arc<dyn Codec>)>,
-    spins: usize,
-}
-
-impl Codec for Spins {
-    fn name(&self) -> &'static str {
-        "text"
+    let word = |path: &str| match tree.at(&format!("{ROOT_NAME}/{path}")) {
+        Some(id) => text(id),
+        None => Ok(String::new()),
+    };
+    let mut files = Vec::new();
+    if word("input/control_variables/disk_io")? != "none"
+        && !folder::has_file(folder, "charge-density")
+    {
+        files.push("charge-density.dat or charge-density.hdf5".to_string());
     }
-
-    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let points = self.texts.len().max(1);
-        let block = out.len() / points / self.spins;
-        let mut values = vec![0; block * self.spins];
-        let mut rest = stored;
-        for (k, (len, codec)) in self.texts.iter().enumerate() {
-            let (text, tail) = rest.split_at(rest.len().min(*len));
-            codec.decode(text, &mut values)?;
-            for spin in 0..self.spins {
-                let at = (spin * points + k) * block;
-                out[at..at + block].copy_from_slice(&values[spin * block..(spin + 1) * block]);
-            }
-            rest = tail;
+    let bands = tree.at(&format!("{ROOT_NAME}/output/band_structure"));
+    let collected = word("output/convergence_info/wf_collected")? == "true"
+        || word("output/band_structure/wf_collected")? == "true";
+    if let Some(bands) = bands.filter(|_| collected) {
+        let points = children(tree, bands, "ks_energies").len() as u64;
+        let spins = tree.child(bands, "nbnd_up").is_some();
+        let names: Vec<String> = folder::wavefunction_names(points, spins).collect();
+        let missing = names.iter().filter(|name| !folder::has_file(folder, name));
+        let missing: Vec<&String> = missing.collect();
+        if let Some(name) = missing.first() {
+            let (some, all) = (missing.len(), names.len());
+            let message = format!("{some} of {all} files of wavefunctions are missing");
+            report.warn(MISSING, message).in_object(format!("{name}.dat or {name}.hdf5"));
         }
-        Ok(())
     }
+    let species = tree.at(&format!("{ROOT_NAME}/output/atomic_species"));
+    for species in species.map_or_else(Vec::new, |group| children(tree, group, "species")) {
+        let Some(id) = tree.child(species, "pseudo_file") else { continue };
+        let name = text(id)?;
+        let named = |path: &std::path::PathBuf| path.file_name().is_some_and(|own| own == &*name);
+        if !name.is_empty() && !folder.files().iter().any(named) {
+            files.push(name);
+        }
+    }
+    for file in files {
+        report.warn(MISSING, "the file is missing").in_object(file);
+    }
+    Ok(())
 }

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use spile_core::semantics::{Centring, Quantity};
 use spile_core::{
-    ArrayDesc, Codec, Coord, DType, Extent, Extents, Layout, NodeId, Order, ROOT, Result, Role,
-    Semantics, Shape, Tree, Value, metadata,
+    ArrayDesc, Codec, Coord, DType, Extent, Extents, Layout, NodeId, Order, ROOT, Report, Result,
+    Role, Semantics, Shape, Tree, Value, metadata,
 };
 
 pub(crate) use summary::{report_incomplete, summary};
 
+use crate::plane_waves::DENSITY_UNITS;
 use crate::{save, upf};
 
 /// The attribute of arrays that are assembled from others.
@@ -24,9 +25,13 @@ pub(crate) const ASSEMBLED: &str = "assembled_from";
 /// The set of all atoms of a calculation.
 const ATOMS: &str = "atoms";
 
-/// Adds the assembled arrays, and dimensions, units and roles of other arrays. Stored metadata describes
-/// the arrays of a file completely, so nothing is added to such a file.
-pub(crate) fn add(tree: &mut Tree) -> Result<()> {
+/// Adds the assembled arrays, and dimensions, units and roles of other arrays; reports those whose parts do
+/// not fit. Stored metadata describes the arrays of a file completely, so nothing is added to such a file.
+pub(crate) fn add(
+    tree: &mut Tree,
+    spins: Option<save::SpinBands>,
+    report: &mut Report,
+) -> Result<()> {
     if tree.at(metadata::ARRAY).is_some() {
         return Ok(());
     }
@@ -71,14 +76,14 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
         upf::add_functions(tree)?;
     }
     if tree.child(ROOT, save::ROOT_NAME).is_some() {
-        save::add_meaning(tree)?;
+        save::add_meaning(tree, spins, report)?;
     }
     place_densities(tree);
     Ok(())
 }
 
 /// Makes the cell the mesh of the densities, whose coordinates are fractions of its vectors.
-fn place_densities(tree: &mut Tree) {
+pub(crate) fn place_densities(tree: &mut Tree) {
     let is_role = |desc: &ArrayDesc, role| desc.semantics().role == role;
     let cells: Vec<NodeId> =
         tree.arrays().filter(|(_, _, desc)| is_role(desc, Role::Cell)).map(|(id, ..)| id).collect();
@@ -100,7 +105,7 @@ fn place_densities(tree: &mut Tree) {
 fn add_density(tree: &mut Tree, group: NodeId, [n1, n2, n3]: [u64; 3]) -> Result<()> {
     let dims = [("a1", n1), ("a2", n2), ("a3", n3)];
     let Some(density) = assemble_named(tree, group, "density", "z", &dims)? else { return Ok(()) };
-    tree.push_attr(density, "units", "e/Bohr^3")?;
+    tree.push_attr(density, "units", DENSITY_UNITS)?;
     if let Some(desc) = tree.array_mut(density) {
         let step = |n: &u64| Coord::Uniform { start: 0.0, step: 1.0 / *n as f64 };
         desc.coords = desc.shape.lengths().iter().map(step).collect();

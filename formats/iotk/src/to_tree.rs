@@ -11,8 +11,10 @@ use spile_core::{
 use crate::element_data::{describe_data, stored_bytes};
 use crate::event::Form;
 use crate::index::{Element, Index};
+use crate::plane_waves::records;
 use crate::read::File;
 use crate::regions;
+use crate::save;
 use crate::semantics;
 use crate::upf;
 use crate::wire::{Control, Tag, Type, unescape, write_attribute};
@@ -66,7 +68,8 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut report = file.index().report.clone();
     semantics::report_incomplete(&file, &mut report);
     let mut built = to_tree(&file)?;
-    semantics::add(&mut built.tree).map_err(|e| e.at(0))?;
+    let spins = save::spin_bands(&built.tree, file.source());
+    semantics::add(&mut built.tree, spins, &mut report).map_err(|e| e.at(0))?;
     built.report(|node| built.tree.node(node).path.clone(), &mut report);
     let rows = summary(&file, &built.tree);
     let parsed = Parsed::new(file.source().clone(), built.tree).with_summary(rows);
@@ -101,6 +104,12 @@ pub(crate) fn to_tree(file: &File) -> Result<FileTree> {
         return Ok(built);
     }
     let mut tree = Tree::new(file.limits());
+    if let Form::Binary(framing) = file.form()
+        && let Some(waves) = records::parse(file.source(), file.raw_records(), framing.order)?
+    {
+        waves.add(&mut tree, ROOT, None)?;
+        return Ok(FileTree { tree, nodes: Vec::new(), mismatches: Vec::new() });
+    }
     for (k, record) in file.raw_records().iter().enumerate() {
         let added =
             tree.add_array(ROOT, &format!("record.{}", k + 1), stored_bytes(&record.content));
@@ -369,6 +378,10 @@ fn summary(file: &File, tree: &Tree) -> Attrs {
 }
 
 impl Native for File {
+    fn highlights(&self, tree: &Tree) -> Vec<NodeId> {
+        upf::highlights(tree)
+    }
+
     fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         regions::regions(self, each)
     }

@@ -113,6 +113,22 @@ fn root(tree: &Tree) -> Option<NodeId> {
     tree.child(ROOT, ROOT_NAME).filter(|id| tree.array(*id).is_none())
 }
 
+/// Local potential, projectors and pseudo wavefunctions.
+pub(crate) fn highlights(tree: &Tree) -> Vec<NodeId> {
+    let Some(root) = root(tree) else { return Vec::new() };
+    let below = |group: &str, name: &str| tree.child(tree.child(root, group)?, name);
+    let found = [
+        tree.child(root, "PP_LOCAL"),
+        below("PP_NONLOCAL", "projectors"),
+        below("PP_PSWFC", "wavefunctions"),
+    ];
+    let with_radius = |id: &NodeId| {
+        let coord = tree.array(*id).and_then(|desc| desc.coords.last());
+        coord.is_some_and(|coord| coord.node().is_some())
+    };
+    found.into_iter().flatten().filter(with_radius).collect()
+}
+
 /// Summary rows: element, valence, functional and so on.
 pub(crate) fn summary(file: &File, tree: &Tree) -> Attrs {
     let mut rows = Attrs::from([("holds", "pseudopotential".into())]);

@@ -89,9 +89,9 @@ fn a_save_folder_of_version_7_has_cell_atoms_and_bands() {
     let Some(folder) = real().map(|folder| folder.join("Si.save")) else { return };
     let opened = Folder::open(&folder).unwrap();
     let run = Dataset::open_folder(&Iotk, &opened, &(&Limits::default()).into()).unwrap().unwrap();
-    // Files that are not part of the dataset are reported.
+    // Without a registry there is no HDF5; the folder has the wavefunctions of 3 of 10 k-points.
     let codes: Vec<&str> = run.warnings().iter().map(|w| w.code).collect();
-    assert_eq!(codes, ["iotk-047"; 4]);
+    assert_eq!(codes, ["iotk-047", "iotk-047", "iotk-047", "iotk-047", "iotk-049"]);
     let text = std::fs::read_to_string(folder.join("data-file-schema.xml")).unwrap();
     let stored = run.array("bands").unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
     let eigenvalues = texts(&text, "eigenvalues");

@@ -1,7 +1,7 @@
 //! HDF5 file as a recording. The group `Waveforms` has one group per channel, which has one array per segment.
 
 use spile_core::format::Guest;
-use spile_core::recording::{self, Record, Recording};
+use spile_core::recording::{self, Record, Recording, SEGMENT};
 use spile_core::{
     ArrayDesc, Attrs, Coord, Dataset, Error, Format, Node, NodeId, Parsed, Report, Result, Shape,
     Tree, Value,
@@ -57,19 +57,14 @@ fn to_recording(file: &Dataset) -> Result<Recording> {
             let desc = tree.resolve(desc)?;
             channel.check_length(desc, &mut report);
             recording::allow(records.len() as u64 + 1, limits)?;
-            let rows = rows(file, desc)?;
-            let several = rows.len() > 1;
-            for (k, array) in (1..).zip(rows) {
-                let part = match (one, several) {
-                    (true, false) => String::new(),
-                    (true, true) => format!("segment{k}"),
-                    (false, false) => name.clone(),
-                    (false, true) => format!("{name}_{k}"),
-                };
-                let record = channel.record(array, part).attr("instrument", model.as_str());
-                let record = record.attr("serial", serial.as_str());
-                records.push(record.attr("trigger_time", trigger_time.as_str()));
-            }
+            let array = samples(desc)?;
+            let number = segment_number(&name).filter(|_| !one && array.shape.rank() == 1);
+            let part = if one || number.is_some() { String::new() } else { name };
+            let mut record = channel.record(array, part);
+            record.segment = number;
+            let record = record.attr("instrument", model.as_str());
+            let record = record.attr("serial", serial.as_str());
+            records.push(record.attr("trigger_time", trigger_time.as_str()));
         }
     }
     let mut headers = Vec::new();
@@ -164,22 +159,27 @@ fn arrays<'a>(tree: &'a Tree, group: NodeId, channel: &str) -> Vec<(String, &'a 
     found.into_iter().map(|(_, name, desc)| (name, desc)).collect()
 }
 
-/// Rows of a two-dimensional array, one per segment; any other array unchanged.
-fn rows(file: &Dataset, desc: &ArrayDesc) -> Result<Vec<ArrayDesc>> {
-    let plain = |mut array: ArrayDesc| {
-        array.coords.iter_mut().for_each(|coord| *coord = Coord::None);
-        array.map = None;
-        array
-    };
-    let [count, points] = *desc.shape.lengths() else { return Ok(vec![plain(desc.clone())]) };
-    let bytes = Shape::new([points]).bytes(desc.dtype.size())?;
-    recording::allow(count, file.limits())?;
-    let row = |k: u64| {
-        let layout = desc.layout.rows(k.checked_mul(bytes)?, bytes)?;
-        Some(ArrayDesc::new(desc.dtype, Shape::new([points]), layout))
-    };
-    let rows: Option<Vec<ArrayDesc>> = (0..count).map(row).collect();
-    Ok(rows.unwrap_or_else(|| vec![plain(desc.clone())]))
+/// Number of a name such as `segment3`.
+fn segment_number(name: &str) -> Option<u64> {
+    name.strip_prefix("segment")?.parse().ok().filter(|number| *number > 0)
+}
+
+/// The samples of a channel without the scaling and the coordinates of the HDF5 file. The first dimension of an
+/// array with several rows is that of the segments.
+fn samples(desc: &ArrayDesc) -> Result<ArrayDesc> {
+    let mut array = desc.clone();
+    if let [1, points] = *desc.shape.lengths() {
+        let shape = Shape::new([points]);
+        if let Some(layout) = desc.layout.rows(0, shape.bytes(desc.dtype.size())?) {
+            array = ArrayDesc::new(desc.dtype, shape, layout);
+        }
+    }
+    array.coords.iter_mut().for_each(|coord| *coord = Coord::None);
+    array.map = None;
+    if let ([_, _], Some(name)) = (array.shape.lengths(), array.dims.first_mut()) {
+        *name = SEGMENT.into();
+    }
+    Ok(array)
 }
 
 /// Unit symbol of a name in an HDF5 file; unknown names are returned unchanged.

@@ -4,9 +4,10 @@
 //! absent block has length 0.
 
 use spile_core::format::{Region, RegionKind};
-use spile_core::recording::{self, Record, Recording, samples, within};
+use spile_core::recording::{self, Record, Recording, SEGMENT, samples, within};
 use spile_core::{
-    Attrs, ByteOrder, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire,
+    ArrayDesc, Attrs, ByteOrder, Error, Limits, OpenOptions, Parsed, Report, Result, Shape, Source,
+    Value, Wire,
 };
 
 use crate::wire::Descriptor;
@@ -17,7 +18,7 @@ const TRIGGER_BYTES: u64 = 16;
 /// Longer user text is truncated to this number of bytes.
 const MAX_USER_TEXT: u64 = 64 << 10;
 
-/// Opens a file as a recording with one record per segment and array.
+/// Opens a file as a recording with one record per array, of all segments.
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let limits = &options.limits;
     let desc = Descriptor::read(&source).map_err(recording::in_header)?;
@@ -58,7 +59,6 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     for (start, _) in arrays {
         samples(&source, desc.dtype, desc.count, *start, "lecroy-006")?;
     }
-    recording::allow(desc.segments.saturating_mul(arrays.len() as u64), limits)?;
     let fields = desc.template;
     let label = desc.field(fields.label).text(16)?;
     let instrument = desc.field(fields.instrument).text(16)?;
@@ -70,35 +70,39 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let interval = f64::from(desc.field(fields.interval).f32()?);
     let first_time = desc.field(fields.start).f64()?;
     let trigger_time = desc.trigger_time()?;
+    let settings = desc.settings()?;
     let mut records = Vec::new();
-    let points = desc.count / desc.segments;
     for (start, array_name) in arrays {
-        for k in 0..desc.segments {
-            let array =
-                samples(&source, desc.dtype, points, start + k * points * size, "lecroy-006")?;
-            let trigger = usize::try_from(k).ok().and_then(|k| triggers.get(k));
-            let segment =
-                if desc.segments > 1 { format!("segment{}", k + 1) } else { String::new() };
-            let part = [segment.as_str(), array_name].into_iter().filter(|p| !p.is_empty());
-            let record = Record::new(label.as_str(), array)
-                .part(part.collect::<Vec<_>>().join("_"))
-                .scaled(-offset, gain)
-                .on_grid(trigger.map_or(first_time, |t| t.1), interval, &time_units)
-                .attr("units", units.as_str())
-                .attr("label", label.as_str())
-                .attr("instrument", instrument.as_str())
-                .attr("serial", i64::from(serial))
-                .attr("trigger_time", trigger_time.as_str());
-            records.push(match trigger {
-                Some((tag, _)) => record.attr("time_tag", *tag),
-                None => record,
-            });
+        let points = desc.count / desc.segments;
+        let total = points * desc.segments;
+        let mut array = samples(&source, desc.dtype, total, *start, "lecroy-006")?;
+        let mut starts = vec![first_time];
+        if desc.segments > 1 {
+            array = ArrayDesc::new(desc.dtype, Shape::new([desc.segments, points]), array.layout);
+            array.dims[0] = SEGMENT.into();
+            starts = triggers.iter().map(|trigger| trigger.1).collect();
         }
+        let origin = starts.first().copied().unwrap_or(first_time);
+        let mut record = Record::new(label.as_str(), array)
+            .part(*array_name)
+            .scaled(-offset, gain)
+            .on_grid(origin, interval, &time_units)
+            .starting(&starts)
+            .attr("units", units.as_str())
+            .attr("label", label.as_str())
+            .attr("instrument", instrument.as_str())
+            .attr("serial", i64::from(serial))
+            .attr("trigger_time", trigger_time.as_str());
+        if !triggers.is_empty() {
+            record = record.along("time_tag", triggers.iter().map(|trigger| trigger.0));
+        }
+        record.attrs.extend(settings.iter().map(|(name, value)| (name, value.clone())));
+        records.push(record);
     }
     let mut summary = Attrs::from([
         ("template", Value::from(desc.template_name()?)),
         ("instrument", instrument.into()),
-        ("record type", desc.record_type()?.into()),
+        ("record type", settings.get("record_type").cloned().unwrap_or_else(|| "".into())),
         ("samples", desc.count.into()),
         ("segments", desc.segments.into()),
     ]);

@@ -1,5 +1,7 @@
 //! On-disk structures: the wave descriptor. Offsets are relative to its name "WAVEDESC".
 
+mod settings;
+
 use spile_core::recording::date_time;
 use spile_core::wire::fetch;
 use spile_core::{ByteOrder, DType, Error, Result, Source, Wire};
@@ -34,7 +36,6 @@ pub(crate) struct Template {
     /// Units of the values and of the time.
     pub(crate) units: [usize; 2],
     trigger: usize,
-    record_type: usize,
 }
 
 const LECROY_2_3: Template = Template {
@@ -51,7 +52,6 @@ const LECROY_2_3: Template = Template {
     start: 180,
     units: [196, 244],
     trigger: 296,
-    record_type: 316,
 };
 
 const LECROY_1_0: Template = Template {
@@ -68,7 +68,6 @@ const LECROY_1_0: Template = Template {
     start: 138,
     units: [154, 202],
     trigger: 250,
-    record_type: 270,
 };
 
 /// A wave descriptor; fields are read at their offsets in the template.
@@ -163,24 +162,5 @@ impl Descriptor {
         let [minute, hour, day, month] = wire.array::<4>()?.map(u32::from);
         let year = i64::from(wire.i16()?);
         Ok(date_time((year, month, day), (hour, minute, second)))
-    }
-
-    /// Name of the `RECORD_TYPE`; the number itself if unknown.
-    pub(crate) fn record_type(&self) -> Result<String> {
-        const NAMES: [&str; 10] = [
-            "single sweep",
-            "interleaved",
-            "histogram",
-            "graph",
-            "filter coefficients",
-            "complex",
-            "extrema",
-            "sequence",
-            "centred RIS",
-            "peak detect",
-        ];
-        let number = self.field(self.template.record_type).i16()?;
-        let name = usize::try_from(number).ok().and_then(|k| NAMES.get(k));
-        Ok(name.map_or_else(|| number.to_string(), ToString::to_string))
     }
 }

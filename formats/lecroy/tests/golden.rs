@@ -3,7 +3,8 @@
 #[path = "../../../crates/core/tests/support/recordings.rs"]
 mod recordings;
 
-use recordings::{check_all, folder, read};
+use recordings::{Found, check_starting, folder, read};
+use spile_core::Dataset;
 use spile_core::error::ErrorKind;
 use spile_core::format::{Checker as _, Format as _, OpenOptions};
 use spile_core::limits::Limits;
@@ -13,21 +14,52 @@ use spile_lecroy::LeCroy;
 
 #[test]
 fn golden_files_match_the_manifest() {
-    check_all(&LeCroy, &folder("lecroy"));
+    let start = |found: &Found| found.grid().0 + found.offsets.first().copied().unwrap_or(0.0);
+    check_starting(&LeCroy, &folder("lecroy"), start);
 }
 
 #[test]
-fn segments_have_trigger_attributes() {
+fn a_sequence_is_one_array_with_the_triggers_as_coordinates() {
     let file = folder("lecroy").join("lecroy_be_sequence4_user.trc");
-    let found = read(&LeCroy, Source::open(file).unwrap());
-    let paths: Vec<&str> = found.iter().map(|f| f.path.as_str()).collect();
-    assert_eq!(paths, ["trace/segment1", "trace/segment2", "trace/segment3", "trace/segment4"]);
-    let second = &found[1];
-    assert_eq!(second.attr("units").as_deref(), Some("V"));
-    assert_eq!(second.attr("time_units").as_deref(), Some("s"));
-    assert_eq!(second.attr("instrument").as_deref(), Some("LECROYSYN"));
-    assert_eq!(second.attr("trigger_time").as_deref(), Some("2023-08-07T12:34:12.5"));
-    assert!(second.attr("time_tag").is_some());
+    let file =
+        Dataset::open(&LeCroy, Source::open(file).unwrap(), &OpenOptions::default()).unwrap();
+    let trace = file.array("trace").unwrap();
+    assert_eq!(
+        (trace.shape().lengths(), trace.dims()),
+        (&[4, 250][..], &["segment".into(), "time".into()][..])
+    );
+    let attrs = trace.attrs();
+    assert_eq!(trace.units(), Some("V"));
+    assert_eq!(attrs.get_str("time_units"), Some("s"));
+    assert_eq!(attrs.get_str("instrument"), Some("LECROYSYN"));
+    assert_eq!(attrs.get_str("trigger_time"), Some("2023-08-07T12:34:12.5"));
+    assert_eq!(attrs.get_str("coordinates"), Some("trigger_offset time_tag"));
+    let offsets = file.array("trigger_offset").unwrap().values().unwrap();
+    assert_eq!(offsets.len(), 4);
+    for (offset, expected) in offsets.iter().zip([0.0, -1e-10, 2e-10, 0.0]) {
+        assert!((offset - expected).abs() < 1e-22, "{offset}");
+    }
+    assert_eq!(file.array("time_tag").unwrap().units(), Some("s"));
+}
+
+#[test]
+fn the_settings_of_the_instrument_are_attributes() {
+    let file = valid().i16(172, 8).i16(326, 2).f32(328, 10.0).i16(334, 1).i16(344, 1).i16(332, 15);
+    let file = file.i16(324, 20).i16(318, 99).f32(312, f32::NAN).push_i16(&[1, 2]);
+    let found = &read(&LeCroy, file.source())[0];
+    for (name, expected) in [
+        ("nominal_bits", Some("8")),
+        ("coupling", Some("DC 1 MΩ")),
+        ("probe_attenuation", Some("10.0")),
+        ("bandwidth_limit", Some("on")),
+        ("source", Some("C2")),
+        ("vertical_scale", Some("0.1 V/div")),
+        ("time_per_division", Some("5e-6 s/div")),
+        ("processing", Some("99")),
+        ("acquisition_duration", None),
+    ] {
+        assert_eq!(found.attr(name).as_deref(), expected, "{name}");
+    }
 }
 
 /// Builder of a file in one byte order.
@@ -119,10 +151,16 @@ fn template_1_0_sequences_have_trigger_times() {
             .f32(120, 1.0);
         // 16 bytes of user text, then time and offset of both segments.
         let file = [0.0, 0.0, 0.0, -1.0, 5.0, -2.0].into_iter().fold(file, Builder::push_f64);
-        let found = read(&LeCroy, file.push_i16(&[1, 2, 3, 4]).source());
-        let grids: Vec<f64> = found.iter().map(|f| f.grid().0).collect();
-        assert_eq!((grids, &found[1].values[..]), (vec![-1.0, -2.0], &[3.0, 4.0][..]));
-        assert_eq!(found[1].attr("time_tag").as_deref(), Some("5.0"));
+        let source = file.push_i16(&[1, 2, 3, 4]).source();
+        let file = Dataset::open(&LeCroy, source, &OpenOptions::default()).unwrap();
+        let values = |name: &str| file.array(name).unwrap().values().unwrap();
+        assert_eq!(values("data"), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(
+            (values("time_tag"), values("trigger_offset")),
+            (vec![0.0, 5.0], vec![0.0, -1.0])
+        );
+        let time = file.array("data").unwrap().coord("time").unwrap();
+        assert_eq!(time.uniform(), Some((-1.0, 0.0)));
     }
 }
 

@@ -55,14 +55,12 @@ fn uudecode(text: &[u8]) -> Option<Vec<u8>> {
         let value = |b: &u8| b.wrapping_sub(b' ') & 63;
         let length = usize::from(value(length));
         let start = out.len();
-        for group in body.chunks(4) {
+        // Trailing spaces of the line, which are zeros, may be missing.
+        let mut body = body.to_vec();
+        body.resize(body.len().max(length.div_ceil(3) * 4), b' ');
+        for group in body.chunks_exact(4) {
             let bits = group.iter().fold(0_u32, |bits, b| bits << 6 | u32::from(value(b)));
-            // Trailing spaces of the line may be missing.
-            let bits = bits << (6 * (4 - group.len()));
             out.extend_from_slice(&bits.to_be_bytes()[1..]);
-        }
-        if out.len() < start + length {
-            return None;
         }
         out.truncate(start + length);
     }
@@ -186,6 +184,13 @@ mod tests {
         let text = b"begin 644 cat.txt\n#0V%T\n`\nend\n";
         let archive = unpack(text, "deck/one", &Limits::default()).unwrap();
         assert_eq!(archive.files, [("deck/one".into(), b"Cat".to_vec())]);
+        // Zeros at the end of a line are spaces, which an editor or a writer may remove.
+        let text = b"begin 644 zeros\n+    0V%T\nend\n".to_vec();
+        let stripped = b"begin 644 zeros\n)0V%T\n!\nend\n";
+        let decoded =
+            |text: &[u8]| unpack(text, "a", &Limits::default()).unwrap().files[0].1.clone();
+        assert_eq!(decoded(&text), b"\0\0\0Cat\0\0\0\0\0");
+        assert_eq!(decoded(stripped), b"Cat\0\0\0\0\0\0\0");
         // Text that starts with "begin" only is not decoded.
         let text = b"begin:control\nend:control\n";
         assert_eq!(unpack(text, "a", &Limits::default()).unwrap().files[0].1, text);

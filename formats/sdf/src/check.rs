@@ -8,13 +8,14 @@ use spile_core::format::Checker;
 use spile_core::{Extent, Finding, Limits, Report, Result, Shape, Source};
 
 use crate::Sdf;
+use crate::archive::{self, Archive};
 use crate::block::{Block, Budget, SALVAGE, read_blocks, read_headers, read_summary};
 use crate::salvage::{is_complete, is_copy};
 use crate::semantics::Meshes;
 use crate::to_tree::{self, station};
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Mesh, Meta};
-use crate::wire::{DataType, FILE_HEADER, FileHeader, REVISION};
+use crate::wire::{DataType, FILE_HEADER, FileHeader};
 
 impl Checker for Sdf {
     /// Checks the file in `source`; `strict` adds notes about common deviations (sdf-045).
@@ -55,11 +56,7 @@ impl<'a> Check<'a> {
 
     /// Checks file header and summary.
     fn file(&mut self) -> Result<()> {
-        if self.file.revision > REVISION {
-            let revision = self.file.revision;
-            let message = format!("revision 1.{revision} is not supported; read as 1.{REVISION}");
-            self.report.warn("sdf-020", message).in_object("file header").at(12);
-        }
+        to_tree::warn_of_revision(self.file, self.report);
         if self.file.nblocks == 0 {
             let message = "the file contains no blocks";
             self.report.warn("sdf-021", message).in_object("file header").at(68);
@@ -108,9 +105,10 @@ impl<'a> Check<'a> {
                 self.warn(block, "sdf-041", message);
             }
             self.size(block);
-            if let Meta::Datablock { checksum_type, checksum, .. } = &block.meta
+            if let Meta::Datablock { mimetype, checksum_type, checksum } = &block.meta
                 && let Some(found) = compute_checksum(self.source, block, checksum_type)?
                 && !found.eq_ignore_ascii_case(checksum)
+                && !(mimetype.contains("tar") && self.is_checksum_of_members(block)?)
             {
                 let message =
                     format!("{checksum_type} checksum: expected {checksum}, found {found}");
@@ -119,6 +117,22 @@ impl<'a> Check<'a> {
             self.references(block, &meshes, &ids);
         }
         Ok(())
+    }
+
+    /// Whether the checksum of an archive is that of its files one after another, as EPOCH computes it before it packs
+    /// them. False for archives that cannot be unpacked.
+    fn is_checksum_of_members(&self, block: &Block) -> Result<bool> {
+        let Meta::Datablock { checksum_type, checksum, .. } = &block.meta else { return Ok(false) };
+        let Extent { offset, len } = block.data();
+        self.limits.allow(len, "the source code")?;
+        let packed = self.source.read_vec(offset, len)?;
+        let Ok(archive) = archive::unpack(&packed, "source", self.limits) else { return Ok(false) };
+        let found = match checksum_type.to_ascii_lowercase().as_str() {
+            "md5" => hexadecimal(&members::<md5::Md5>(&archive)),
+            "sha256" => hexadecimal(&members::<sha2::Sha256>(&archive)),
+            _ => return Ok(false),
+        };
+        Ok(found.eq_ignore_ascii_case(checksum))
     }
 
     /// Compares the summary with the block headers.
@@ -377,5 +391,16 @@ fn digest<D: Digest>(source: &Source, data: Extent) -> Result<String> {
         digest.update(bytes);
         Ok(())
     })?;
-    Ok(digest.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    Ok(hexadecimal(&digest.finalize()))
+}
+
+/// Digest of the files of an archive, one after another.
+fn members<D: Digest>(archive: &Archive) -> Vec<u8> {
+    let mut digest = D::new();
+    archive.files.iter().for_each(|(_, data)| digest.update(data));
+    digest.finalize().to_vec()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

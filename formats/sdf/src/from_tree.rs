@@ -12,8 +12,8 @@ use std::path::Path;
 
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
 use spile_core::{
-    Array, ArrayDesc, Attrs, DType, Dataset, Error, Extent, Hint, Kind, Layout, Linear, Node,
-    NodeId, Order, Result, Shape, Sink, Tree, Value,
+    Array, ArrayDesc, Attrs, DType, Dataset, Error, Extent, Hint, Kind, Linear, Node, NodeId,
+    Order, Result, Shape, Sink, Tree, Value,
 };
 use spile_interchange::midpoints::DERIVED;
 
@@ -175,7 +175,7 @@ impl<'a> TreeWriter<'a> {
     /// frame.
     fn form(&self, desc: &ArrayDesc) -> Result<Form> {
         let desc = self.tree.resolve(desc)?;
-        if let Layout::PerFrame(_) = desc.layout {
+        if desc.layout.frames().is_some() {
             return Err(unsupported("an SDF file contains one frame").hint(Hint::SelectFrames));
         }
         // Elements of different lengths are read as bytes.

@@ -12,7 +12,7 @@
 //! | `to_tree` | file to tree, summary, regions; `to_tree/builder`: blocks to nodes |
 //! | `to_tree/paths` `to_tree/station` | path of a block; tables of stations |
 //! | `semantics` | meshes, coordinates and meaning of variables |
-//! | `semantics/derived` `semantics/surfaces` | optional arrays computed from others |
+//! | `semantics/derived` `semantics/centred` `semantics/surfaces` | optional arrays computed from others |
 //! | `write` `parallel` | [`Writer`]: serial; [`SharedWriter`]: all ranks of an MPI job |
 //! | `from_tree` | any dataset to SDF; `from_tree/new_blocks`: arrays that were not read from SDF |
 //! | `from_tree/groups` `from_tree/station` | blocks that are groups in the tree; stations |

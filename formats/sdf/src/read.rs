@@ -34,6 +34,16 @@ impl File {
         Ok(Self { source, header, blocks, limits: *limits })
     }
 
+    /// A file of which only `blocks` can be read.
+    pub(crate) fn from_blocks(
+        source: Source,
+        header: FileHeader,
+        blocks: Vec<Block>,
+        limits: &Limits,
+    ) -> Self {
+        Self { source, header, blocks, limits: *limits }
+    }
+
     /// The bytes.
     pub fn source(&self) -> &Source {
         &self.source

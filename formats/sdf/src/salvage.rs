@@ -19,17 +19,17 @@ impl Salvager for Sdf {
             e.hint("the file header is damaged; no block can be recovered without it")
         })?;
         let mut salvage = Salvage::default();
-        let mut found = scan(source, &file, limits, &mut salvage)?;
-        if file.summary_size > 0 && file.nblocks > 0 {
-            match block::read_summary(source, &file, limits) {
-                Ok(listed) => found = prefer_summary(source, listed, &found, &mut salvage),
-                Err(error) => {
-                    salvage.lost.push(format!("summary: {}; written again", error.message()));
-                    Report::default().absorb(error)?;
-                }
-            }
+        let (found, summary) = find(source, &file, limits, &mut salvage)?;
+        let missing = !salvage.lost.is_empty()
+            || found.iter().any(|block| block.require_data(source).is_err());
+        salvage.lost.extend(summary.map(|message| format!("summary: {message}; written again")));
+        let mut header = file.clone();
+        if missing && file.restart {
+            // A simulation cannot continue from a part of a dump.
+            header.restart = false;
+            salvage.lost.push("restart flag: cleared, because blocks are missing".into());
         }
-        let mut writer = Writer::new(target, &file)?;
+        let mut writer = Writer::new(target, &header)?;
         // Old and new location of the data of contiguous blocks.
         let mut moved: Vec<(Extent, Extent)> = Vec::new();
         for mut block in found {
@@ -59,6 +59,46 @@ impl Salvager for Sdf {
         writer.finish()?;
         Ok(salvage)
     }
+}
+
+/// The blocks of a file, and why its summary cannot be read. What is missing is added to `salvage`.
+fn find(
+    source: &Source,
+    file: &FileHeader,
+    limits: &Limits,
+    salvage: &mut Salvage,
+) -> Result<(Vec<Block>, Option<String>)> {
+    let found = scan(source, file, limits, salvage)?;
+    if file.summary_size == 0 || file.nblocks <= 0 {
+        return Ok((found, None));
+    }
+    match block::read_summary(source, file, limits) {
+        Ok(listed) => Ok((prefer_summary(source, listed, &found, salvage), None)),
+        Err(error) => {
+            let message = error.message().to_string();
+            Report::default().absorb(error)?;
+            Ok((found, Some(message)))
+        }
+    }
+}
+
+/// The blocks of a file whose data are complete, and stations with their complete rows. What is missing is added to
+/// `salvage`.
+pub(crate) fn intact_blocks(
+    source: &Source,
+    file: &FileHeader,
+    limits: &Limits,
+    salvage: &mut Salvage,
+) -> Result<Vec<Block>> {
+    let (mut found, _) = find(source, file, limits, salvage)?;
+    found.retain_mut(|block| match block.require_data(source) {
+        Ok(()) => true,
+        Err(error) => {
+            salvage.lost.push(format!("{}: {}", block.title(), error.message()));
+            keep_rows(block, source)
+        }
+    });
+    Ok(found)
 }
 
 /// Reduces a truncated station block to its complete rows. Returns false for other blocks and if no

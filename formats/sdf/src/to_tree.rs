@@ -5,19 +5,21 @@ mod builder;
 mod paths;
 pub(crate) mod station;
 
-use spile_core::format::{Native, Object, Region, RegionKind};
+use spile_core::format::{Native, Object, Region, RegionKind, Salvage};
 use spile_core::{
-    Attrs, Dataset, Limits, NodeId, OpenOptions, Parsed, Report, Result, Source, Tree, Value,
+    Attrs, Dataset, Error, ErrorKind, Limits, NodeId, OpenOptions, Parsed, Report, Result, Source,
+    Tree, Value,
 };
 
 pub(crate) use self::builder::Builder;
 pub(crate) use self::paths::split_path;
-use crate::block::{Block, read_headers};
+use crate::block::{Block, SALVAGE, read_headers};
 use crate::read::File;
+use crate::salvage;
 use crate::semantics::surfaces;
-use crate::wire::FileHeader;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Meta, RunInfo};
+use crate::wire::{FileHeader, REVISION};
 
 /// Attribute with the type of the block. All nodes that are blocks have it.
 pub(crate) const TYPE: &str = "sdf_type";
@@ -32,11 +34,49 @@ pub(crate) const BLOCK_INFO: &str = "sdf_block_info";
 
 /// Opens the file in `source`, with computed arrays if the options ask for them.
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
-    let file = File::from_source(source.clone(), &options.limits)?;
+    let mut report = Report::default();
+    let limits = &options.limits;
+    let file = match File::from_source(source.clone(), limits) {
+        Err(error) if error.kind() == ErrorKind::Truncated && !options.require_complete => {
+            intact(&source, error, limits, &mut report)?
+        }
+        opened => opened?,
+    };
+    warn_of_revision(file.header(), &mut report);
     let derived = options.derived.then_some(&source);
-    let built = build(file.header(), file.blocks(), derived, &options.limits)?;
+    let built = build(file.header(), file.blocks(), derived, limits)?;
+    report.findings.extend(built.report.findings);
     let parsed = Parsed::new(source, built.tree).with_summary(summary(&file));
-    Ok(parsed.with_warnings(built.report.findings).with_native(file))
+    Ok(parsed.with_warnings(report.findings).with_native(file))
+}
+
+/// The complete blocks of a truncated or unfinished file. Fails with `error` if there are none.
+fn intact(source: &Source, error: Error, limits: &Limits, report: &mut Report) -> Result<File> {
+    let header = FileHeader::read(source)?;
+    let mut found = Salvage::default();
+    let blocks = salvage::intact_blocks(source, &header, limits, &mut found)?;
+    if blocks.is_empty() {
+        return Err(error);
+    }
+    let finding = report.warn(error.code(), format!("incomplete file: {}", error.message()));
+    finding.in_object(error.object().unwrap_or("file header"));
+    if let Some(offset) = error.offset() {
+        finding.at(offset);
+    }
+    finding.hint(SALVAGE);
+    for lost in found.lost {
+        report.error("sdf-051", format!("missing: {lost}")).in_object("incomplete file");
+    }
+    Ok(File::from_blocks(source.clone(), header, blocks, limits))
+}
+
+/// Warns of a revision that is newer than those that are known (sdf-020).
+pub(crate) fn warn_of_revision(file: &FileHeader, report: &mut Report) {
+    if file.revision > REVISION {
+        let revision = file.revision;
+        let message = format!("revision 1.{revision} is not supported; read as 1.{REVISION}");
+        report.warn("sdf-020", message).in_object("file header").at(12);
+    }
 }
 
 /// The tree of a file.
@@ -75,7 +115,7 @@ pub(crate) fn build(
     Ok(Built { tree, report, nodes })
 }
 
-/// Key facts for people.
+/// Summary shown by `spile info`.
 fn summary(file: &File) -> Attrs {
     let header = file.header();
     let mut rows = Attrs::from([

@@ -149,24 +149,79 @@ fn dumps_are_frames_in_the_order_of_time() {
 }
 
 #[test]
-fn the_largest_group_of_files_with_the_same_prefix_is_a_series() {
+fn files_with_different_prefixes_are_different_series() {
     let folder = tempfile::tempdir().unwrap();
-    let names =
-        ["n0000.sdf", "n0001.sdf", "n0010.sdf", "n2.sdf", "r0000.sdf", "r0001.sdf", "x.sdf"];
+    let names = [
+        "n0000.sdf",
+        "n0001.sdf",
+        "n0010.sdf",
+        "n2.sdf",
+        "r0000.sdf",
+        "r0001.sdf",
+        "x.sdf",
+        "1.sdf",
+        "02.sdf",
+    ];
     for name in names {
         std::fs::write(folder.path().join(name), []).unwrap();
     }
-    let members = || {
-        let files = Sdf.members(&Folder::open(folder.path()).unwrap());
-        let name = |file: &std::path::PathBuf| file.file_name().unwrap().to_str().unwrap().into();
-        files.iter().map(name).collect::<Vec<String>>()
-    };
-    assert_eq!(members(), ["n0000.sdf", "n0001.sdf", "n2.sdf", "n0010.sdf"]);
-    for name in ["n0000.sdf", "n0001.sdf"] {
-        std::fs::remove_file(folder.path().join(name)).unwrap();
+    let name = |file: &std::path::PathBuf| file.file_name().unwrap().to_str().unwrap().to_string();
+    let runs = Sdf.runs(&Folder::open(folder.path()).unwrap());
+    let runs: Vec<(String, Vec<String>)> =
+        runs.into_iter().map(|run| (run.pattern, run.files.iter().map(name).collect())).collect();
+    let expected: [(&str, &[&str]); 4] = [
+        ("n*.sdf", &["n0000.sdf", "n0001.sdf", "n2.sdf", "n0010.sdf"]),
+        // Equally many files: the first by name.
+        ("[0-9]*.sdf", &["1.sdf", "02.sdf"]),
+        ("r*.sdf", &["r0000.sdf", "r0001.sdf"]),
+        ("x.sdf", &["x.sdf"]),
+    ];
+    let expected = expected.map(|(pattern, files)| {
+        (pattern.to_string(), files.iter().map(ToString::to_string).collect::<Vec<_>>())
+    });
+    assert_eq!(runs, expected);
+}
+
+#[test]
+fn the_largest_series_of_a_folder_is_opened_and_the_others_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, step) in [("n0000.sdf", 0), ("n0001.sdf", 1), ("r0000.sdf", 2)] {
+        write(&folder.path().join(name), Dump { step, ..Dump::default() });
     }
-    // Two groups of two: the first by name.
-    assert_eq!(members(), ["n2.sdf", "n0010.sdf"]);
+    let series = open(folder.path());
+    assert_eq!(series.tree().frames().unwrap().len(), 2);
+    let [warning] = series.warnings() else { panic!("expected one warning") };
+    let expected =
+        "the folder has several series; opened n*.sdf (2 files), ignored r0000.sdf (1 file)";
+    assert_eq!(warning.message, expected);
+}
+
+#[test]
+fn an_array_that_some_dumps_lack_keeps_its_path_above_other_arrays() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = DataType::Real8;
+    for (step, total) in [(0, false), (1, true), (2, false)] {
+        let header = FileHeader { step, time: f64::from(step), ..FileHeader::default() };
+        let path = folder.path().join(format!("{step}.sdf"));
+        write_file(&path, &header, Overwrite::Never, |file| {
+            let meta = Meta::Array(vec![2]);
+            let part = bytes([10.0, 20.0].into_iter());
+            file.block("n/e", "Density/e", BlockType::Array, real, &meta, &part)?;
+            if total {
+                let all = bytes([1.0, 2.0].into_iter());
+                file.block("n", "Density", BlockType::Array, real, &meta, &all)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+    let series = open(folder.path());
+    let paths: Vec<&str> = series.tree().iter().map(|(_, node)| node.path.as_str()).collect();
+    assert_eq!(paths, ["Density", "Density/e"]);
+    let found: Vec<_> = (0..3).map(|k| values(&series, "Density", k)).collect();
+    assert_eq!(found, [None, Some(vec![1.0, 2.0]), None]);
+    assert!((0..3).all(|k| values(&series, "Density/e", k) == Some(vec![10.0, 20.0])));
+    assert_eq!(node(&series, "n").path, "Density");
 }
 
 #[test]

@@ -233,6 +233,29 @@ fn surfaces_over_the_memory_limit_are_omitted_and_reported() {
 }
 
 #[test]
+fn a_boundary_under_any_memory_limit_has_no_faces_of_obstacle_cells() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("limits.sdf");
+    write(&path, ByteOrder::Little, true);
+    let options = |memory| OpenOptions::with_limits(memory).with_derived(true);
+    let all = found(&open(&path, Limits::default()), "Surface Values/boundary");
+    let (mut present, mut alone) = (0, 0);
+    for kib in 1..300 {
+        let options = options(Limits::default().with_memory(kib << 10));
+        let Ok(view) = Dataset::open(&Sdf, Source::open(&path).unwrap(), &options) else {
+            continue;
+        };
+        if view.tree().at("Surface Values/boundary/faces").is_some() {
+            let (shape, _) = values(&view, "Surface Values/boundary/faces");
+            assert_eq!(shape, [all.len() as u64, 4], "{kib} KiB");
+            present += 1;
+            alone += u32::from(view.tree().at("Surface Values/Bar").is_none());
+        }
+    }
+    assert!(present > 10, "{present} {alone}");
+}
+
+#[test]
 fn a_wrong_byte_never_panics_with_surfaces() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("original.sdf");

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use spile_core::format::{FormatWriter, Loss, LossKind, WriteOptions};
 use spile_core::{
-    ArrayDesc, Coord, DType, Dataset, Error, Hint, Kind, Layout, NodeId, Order, ROOT, Result, Sink,
-    Value,
+    ArrayDesc, Coord, DType, Dataset, Error, Hint, Kind, NodeId, Order, ROOT, Result, Sink, Value,
 };
 
 use crate::Taf;
@@ -118,7 +117,7 @@ fn array_and_comments(content: &Dataset) -> Result<(NodeId, &ArrayDesc, Comments
     for (id, node, desc) in tree.main_arrays() {
         if node.path == COMMENTS && matches!(comments, Comments::None) {
             comments = Comments::Array(id);
-        } else if found.is_none() && !matches!(desc.layout, Layout::PerFrame(_)) {
+        } else if found.is_none() && desc.layout.frames().is_none() {
             found = Some((id, desc));
         } else {
             let message = "a TAF file stores one array without frames";

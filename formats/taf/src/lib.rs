@@ -44,6 +44,7 @@ mod to_tree;
 pub mod wire;
 mod write;
 
+pub use metadata::metadata_line;
 pub use read::File;
 
 use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};

@@ -11,6 +11,7 @@ use spile_core::{ArrayDesc, Coord, Dataset, NodeId, ROOT, Result, Role, Semantic
 
 use crate::to_tree::{COMMENTS, DATA};
 use crate::wire::Dimension;
+use crate::write::pad_dimensions;
 
 /// Start of the metadata line.
 const PREFIX: &str = "spile: ";
@@ -60,6 +61,21 @@ pub(crate) fn line(
     let path = tree.node(copy).path.clone();
     metadata.rename(&HashMap::from([(path, DATA.to_string())]));
     Ok(Some(format!("{PREFIX}{}\n", metadata.text(limits)?)))
+}
+
+/// Comment line with the attributes and dimension names of the array `id` of `content`, whose grids are its uniform
+/// coordinates; empty if a TAF header expresses everything. Programs that read TAF restore them from it.
+///
+/// # Errors
+/// The metadata exceed the memory limit.
+pub fn metadata_line(content: &Dataset, id: NodeId) -> Result<String> {
+    let Some(desc) = content.tree().array(id) else { return Ok(String::new()) };
+    let grid = |(length, coord): (&u64, &Coord)| match coord {
+        Coord::Uniform { start, step } => Dimension { length: *length, start: *start, step: *step },
+        _ => Dimension::with_default_grid(*length),
+    };
+    let dimensions = desc.shape.lengths().iter().zip(&desc.coords).map(grid).collect();
+    Ok(line(content, id, &pad_dimensions(dimensions))?.unwrap_or_default())
 }
 
 /// Copies node `id` and its parent groups into `target`, with `array` as its array.

@@ -131,6 +131,11 @@ fn malformed_isf_files_give_the_right_error() {
     assert_eq!(check(&fewer).findings[0].code, "tektronix-010");
 }
 
+/// All frames of a file.
+fn frames(source: Source) -> Vec<recordings::Found> {
+    read(&Tektronix, source).into_iter().flat_map(recordings::Found::segments).collect()
+}
+
 /// Builder of a `.wfm` file whose frames have one sample of precharge, one sample, and one of postcharge.
 struct Wfm {
     bytes: Vec<u8>,
@@ -238,7 +243,7 @@ fn all_sample_formats_versions_and_orders() {
                     assert_eq!(code(file.source()), ("tektronix-005", ErrorKind::Unsupported));
                     continue;
                 }
-                let found = read(&Tektronix, file.source());
+                let found = frames(file.source());
                 assert_eq!(found.len(), 2);
                 for frame in &found {
                     assert_eq!(frame.values, [1.0 + 0.5 * value], "{version} {order:?} {format}");
@@ -257,10 +262,10 @@ fn empty_frame_specifications_are_those_of_the_first_frame() {
         file.sample(0, &[0, 1]).sample(1, &[0, 2]).sample(2, &[0, 3]);
         let tables = file.update + 54;
         file.bytes[tables..tables + 2 * 54].fill(0);
-        let found = read(&Tektronix, file.source());
+        let found = frames(file.source());
         let values: Vec<f64> = found.iter().map(|f| f.values[0]).collect();
         assert_eq!(values, [1.5, 2.0, 2.5]);
-        assert_eq!(found[2].path, "data/segment3");
+        assert_eq!(found[2].path, "data[2]");
     }
 }
 

@@ -14,9 +14,10 @@ import h5py
 import mat73
 import numpy as np
 import pandas as pd
-
+import pyarrow.feather
 import pyvista
 import xarray as xr
+from vtkmodules.vtkIOHDF import vtkHDFReader
 
 from .truth import sdfr_blocks
 
@@ -121,6 +122,11 @@ class Table:
             self.table = pd.read_csv(path, float_precision="round_trip", low_memory=False)
             named = {c: re.fullmatch(r"(.*) \((.*)\)", c) for c in self.table}
             self.units = {c: match[2] if match else "" for c, match in named.items()}
+        elif str(path).endswith("arrow"):
+            table = pyarrow.feather.read_table(path)
+            metadata = {field.name: field.metadata or {} for field in table.schema}
+            self.table = table.to_pandas()
+            self.units = {c: metadata[c].get(b"units", b"").decode() for c in self.table}
         else:
             self.table = pd.read_parquet(path)
             self.units = {c: self.table.attrs.get("units", {}).get(c, "") for c in self.table}
@@ -199,7 +205,7 @@ class Vtk:
     """pyvista: data of points and cells of all blocks."""
 
     def __init__(self, path):
-        opened = path if isinstance(path, pyvista.MultiBlock) else pyvista.read(path)
+        opened = path if isinstance(path, pyvista.DataObject) else pyvista.read(path)
         self.blocks, self.groups = [], []
         self.flatten(opened)
 
@@ -223,12 +229,15 @@ class Vtk:
     def find(self, quantity):
         parts = quantity.path.split("/")
         # Components of a vector: `Electric Field/Ex` is in `E`, `Particles/Px/electron` in `P`, `p1/Px` in `p1/P`.
-        vectors = [(part[:-1], part[-1:]) for part in parts] + [(quantity.path[:-1], quantity.path[-1])]
+        # Names in VTKHDF have no slashes.
+        plain = quantity.path.replace("/", "_")
+        vectors = [(part[:-1], part[-1:]) for part in parts]
+        vectors += [(path[:-1], path[-1]) for path in (quantity.path, plain)]
         # Vectors of species have the same name in each block.
         for _, block in sorted(self.blocks, key=lambda named: named[0] not in parts):
             units = dict(zip(block.field_data.get("names", []), block.field_data.get("units", [])))
             for data, points in ((block.point_data, True), (block.cell_data, False)):
-                for name, component in [(quantity.path, None), *vectors]:
+                for name, component in [(quantity.path, None), (plain, None), *vectors]:
                     if name not in data or (component and component not in "xyz"):
                         continue
                     values = np.asarray(data[name])
@@ -252,9 +261,10 @@ class Vtk:
                         coords = [(block.points[:, k], None) for k in range(3)]
                     return Seen(values, units.get(name, ""), coords)
         for data in (*self.groups, *(block for _, block in self.blocks)):
-            if quantity.path in data.field_data:
+            found = next((name for name in (quantity.path, plain) if name in data.field_data), None)
+            if found:
                 names = dict(zip(data.field_data.get("names", []), data.field_data.get("units", [])))
-                values, shape = np.asarray(data.field_data[quantity.path]), quantity.rows().shape
+                values, shape = np.asarray(data.field_data[found]), quantity.rows().shape
                 if values.ndim == 1 and len(shape) > 2 and values.size == np.prod(shape):
                     # Field data has at most two dimensions; the first index is fastest.
                     values = values.reshape(shape, order="F")
@@ -273,6 +283,40 @@ class Vtk:
             if points is not None and points.shape == np.shape(quantity.values) and close(quantity.values, points):
                 return Seen(points, units.get("Points", ""), by_values=True)
         return None
+
+
+class VtkHdf:
+    """The reader of ParaView for VTKHDF: one `Vtk` for each time step."""
+
+    def __init__(self, path):
+        reader = vtkHDFReader()
+        reader.SetFileName(str(path))
+        reader.UpdateInformation()
+        self.path, self.values = path, None
+        if not reader.GetHasTemporalData():
+            self.frames = [Vtk(path)]
+            return
+        self.frames = []
+        for step in range(reader.GetNumberOfSteps()):
+            reader.SetStep(step)
+            reader.Modified()
+            reader.Update()
+            self.frames.append(Vtk(pyvista.wrap(reader.GetOutputDataObject(0)).copy()))
+        with h5py.File(path) as file:
+            self.values = file["VTKHDF/Steps/Values"][()]
+
+    def find(self, quantity):
+        found = self.frames[0].find(quantity) if self.values is None else Pvd.find(self, quantity)
+        if found is None and not np.size(quantity.rows()):
+            # Readers leave out arrays without elements.
+            name = quantity.path.replace("/", "_")
+            with h5py.File(self.path) as file:
+                item = file["VTKHDF"].visititems(lambda path, item: item if path.endswith(f"/{name}") else None)
+                return Seen(item[()].reshape(np.shape(quantity.values))) if item is not None else None
+        return found
+
+    def times(self):
+        return {} if self.values is None else {"time": self.values}
 
 
 class Pvd:

@@ -246,16 +246,25 @@ def scda(path):
 def scope(path):
     manifest = json.loads((GOLDEN / "digitizer/manifest.json").read_text())
     records = manifest[path.name]["records"]
-    rows, found = listed(path), []
-    assert len(rows) == len(records), path
-    for row, record in zip(rows, records):
+    rows, found, records = listed(path), [], iter(records)
+    for row in rows:
         shape = row["shape"]
         raw = np.frombuffer(spile("cat", "--raw", path, row["path"]), "u1")
-        dtype = {4: "<f4", 8: "<f8", 1: record["raw_dtype"], 2: record["raw_dtype"]}[raw.size // record["n"]]
+        if "time" not in row["dims"]:
+            # Values of the segments, such as the times of their triggers.
+            found.append(Quantity(row["path"], raw.view("<f8"), row["attrs"].get("units", "")))
+            continue
+        # Equal segments are the rows of one array.
+        own = [next(records) for _ in range(shape[0] if len(shape) == 2 else 1)]
+        size = raw.size // sum(record["n"] for record in own)
+        dtype = {4: "<f4", 8: "<f8", 1: own[0]["raw_dtype"], 2: own[0]["raw_dtype"]}[size]
         values = raw.view(dtype).reshape(shape)
-        assert hashlib.sha256(values.astype("<f8").tobytes()).hexdigest() == record["sha256_y_f64le"], path
-        points = float(record["x0"]) + float(record["dx"]) * np.arange(shape[0])
-        found.append(Quantity(row["path"], values, row["attrs"].get("units", ""), [(0, points, "s")]))
+        for segment, record in zip(values.reshape(len(own), -1), own):
+            assert hashlib.sha256(segment.astype("<f8").tobytes()).hexdigest() == record["sha256_y_f64le"], path
+        points = float(own[0]["x0"]) + float(own[0]["dx"]) * np.arange(shape[-1])
+        coords = [(len(shape) - 1, points, "s")]
+        found.append(Quantity(row["path"], values, row["attrs"].get("units", ""), coords))
+    assert next(records, None) is None, path
     return found
 
 

@@ -6,6 +6,7 @@
 //! | `spile` | | the command line |
 //! | `cargo` | manifest, name | a program of another workspace |
 //! | `cc` | sources and libraries | a C program |
+//! | `library` | package, name | a static library of the workspace |
 //! | `gfortran` | source | a Fortran program |
 //! | `mpi` | package, name | an example that needs MPI |
 //! | `python` | | Python with the packages of the benchmark |
@@ -41,7 +42,9 @@ pub(super) fn build_all(table: &Table, options: &Options, values: &mut Values) -
                 }
                 values.insert(name.clone(), path.to_string_lossy().into_owned());
             }
-            Err(why) if ["example", "spile", "wheel"].contains(&kind.as_str()) => return Err(why),
+            Err(why) if ["example", "library", "spile", "wheel"].contains(&kind.as_str()) => {
+                return Err(why);
+            }
             Err(why) => println!("{name}: not available: {why}"),
         }
     }
@@ -77,6 +80,9 @@ fn build(
                 &["--package", package, "--features", "mpi", "--example", name],
                 target.join("release/examples").join(name),
             )
+        }
+        ("library", [package, name]) => {
+            release(&["--package", package], target.join("release").join(name))
         }
         ("spile", []) => match &options.spile {
             Some(path) => Ok(path.clone()),

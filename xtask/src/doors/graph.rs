@@ -40,7 +40,11 @@ const NATIVE: &[(&str, &str)] = &[
     ("crates/cli", "formats/iotk"),
     // `spile taf convert` has options for the sample type, which DIG files do not store.
     ("crates/cli", "formats/dig"),
+    // The user describes raw samples with options.
+    ("crates/cli", "formats/raw"),
     ("bindings/python", "formats/gsd"),
+    // `spile.fortran` opens any Fortran unformatted file.
+    ("bindings/python", "formats/iotk"),
     ("bindings/python", "formats/scda"),
     ("bindings/python", "formats/taf"),
     // The wheel contains the command line.

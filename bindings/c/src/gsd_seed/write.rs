@@ -3,9 +3,8 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
 use spile_gsd::wire::Type;
-use spile_gsd::{Commit, Mode, Writer};
+use spile_gsd::{Commit, Mode};
 
 use super::{Handle, Open, TYPE_CODES, get, text, with};
 use crate::memory::bytes;
@@ -109,14 +108,7 @@ pub unsafe extern "C" fn gsd_seed_upgrade(handle: Handle) -> c_int {
     unsafe {
         with(handle, |handle| {
             let open = handle.take_writer()?;
-            let limits = Limits::default();
-            let (mode, buffer, entries) = (open.mode(), open.buffer_size(), open.pending_limit());
-            open.close()?;
-            spile_gsd::ops::upgrade(&handle.path, &limits)?;
-            let mut again = Writer::append(&handle.path, mode, &limits)?;
-            again.set_buffer_size(buffer);
-            again.set_pending_limit(entries);
-            handle.file = Open::Write(Some(Box::new(again)));
+            handle.file = Open::Write(Some(Box::new(open.upgrade()?)));
             Ok(())
         })
     }

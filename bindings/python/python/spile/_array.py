@@ -57,7 +57,7 @@ class Array(Node):
     concatenated elements.
     """
 
-    __slots__ = ("_at", "_info", "_raw", "_rows")
+    __slots__ = ("_at", "_bool", "_frames", "_info", "_raw", "_rows", "_types")
 
     def __init__(
         self, handle: Handle, number: int, at: int | None = None, raw: bool = False
@@ -66,7 +66,12 @@ class Array(Node):
         self._at = at
         self._raw = raw
         self._info = handle.open.array(number)
+        self._bool = self._info.dtype.startswith("bool")
+        self._frames = self._info.frames if at is None else None
         self._rows: tuple[np.ndarray, tuple[int, ...] | None] | None = None
+        #: Whether values are scaled; the type of stored values in the byte order of the file and in the
+        #: native one.
+        self._types: tuple[bool, np.dtype, np.dtype] | None = None
 
     # Metadata.
 
@@ -116,7 +121,7 @@ class Array(Node):
     @property
     def frames(self) -> int | None:
         """Number of frames; `None` for an array without frames."""
-        return None if self._at is not None else self._info.frames
+        return self._frames
 
     @property
     def ragged(self) -> bool:
@@ -236,12 +241,12 @@ class Array(Node):
         without frames is returned unchanged. Raises `IndexError` for other numbers."""
         if self.frames is None:
             return self
-        index = number + self.frames if number < 0 else number
-        if not 0 <= index < self.frames:
-            raise IndexError(f"frame {number} is out of bounds for {self.frames} frames")
-        return Array(self._handle, self._number, index, self._raw)
+        return Array(self._handle, self._number, self._existing_frame(number), self._raw)
 
     def __getitem__(self, key: Any) -> Any:
+        # One frame: the overhead of the general case is measurable for small arrays.
+        if type(key) is int and self._frames is not None and 0 <= key < self._frames:
+            return self._part((), key, False)
         return self.read(key)
 
     def read(self, key: Any = (), *, native: bool = False) -> Any:
@@ -250,9 +255,11 @@ class Array(Node):
         result of a frame that does not contain the array is `None`."""
         if self._info.ragged:
             return self._elements(key)
-        if self.frames is not None:
-            return self._stack(key, native)
-        return self._part(key, self._at, native)
+        if self.frames is None:
+            return self._part(key, self._at, native)
+        if isinstance(key, int):
+            return self._part((), self._existing_frame(key), native)
+        return self._stack(key, native)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -384,10 +391,6 @@ class Array(Node):
         scaled = self._info.scaling is not None or self._info.has_missing
         return scaled and not self._raw and self._info.dtype[0] not in "ct"
 
-    @property
-    def _bool(self) -> bool:
-        return self._info.dtype.startswith("bool")
-
     def _lengths(self) -> tuple[np.ndarray, tuple[int, ...] | None]:
         """Number of rows of each frame, and the common shape of all frames or `None`."""
         if self._rows is None:
@@ -398,23 +401,18 @@ class Array(Node):
         return self._rows
 
     def _part(self, key: Any, frame: int | None, native: bool) -> Any:
-        physical = self._mapped or self._info.numpy is None
-        found = self._handle.open.read(
-            self._number, key, frame=frame, physical=physical, native=native
-        )
-        if found is None:
+        if self._types is None:
+            stored = np.dtype(self._info.numpy or "f8")
+            physical = self._mapped or self._info.numpy is None
+            self._types = physical, stored, stored.newbyteorder("=")
+        physical, stored, own = self._types
+        file = self._handle.file or self._handle.open
+        data = file.read(self._number, key, frame, physical, native, own if native else stored)
+        if data is None:
             return None
-        data, shape, fortran = found
-        if not physical:
-            dtype = np.dtype(self._info.numpy)
-            dtype = dtype.newbyteorder("=") if native else dtype
-            data = data.view(dtype) if data.size else np.empty(0, dtype)
-            if not data.size and 0 not in shape:
-                data = np.zeros(math.prod(shape), dtype)
-        data = data.reshape(shape, order=_ORDER[fortran])
         if self._bool:
             data = data != 0
-        return data[()] if not shape else data
+        return data if data.ndim else data[()]
 
     def _elements(self, key: Any) -> Any:
         """Elements of a ragged array, as bytes."""
@@ -432,21 +430,25 @@ class Array(Node):
             raise IndexError(f"index {key} is out of bounds for {count} elements")
         return self._part(slice(int(starts[index]), int(starts[index + 1])), self._at, False)
 
+    def _existing_frame(self, number: int) -> int:
+        """The number of a frame from 0; negative numbers count from the end."""
+        frames = self._info.frames or 0
+        frame = number + frames if number < 0 else number
+        if not 0 <= frame < frames:
+            raise IndexError(f"frame {number} is out of bounds for {frames} frames")
+        return frame
+
     def _stack(self, key: Any, native: bool) -> Any:
         """Reads several frames."""
         parts = key if isinstance(key, tuple) else (key,)
-        rank = 1 if self.ragged else len(self.shape)
         if Ellipsis in [part if part is Ellipsis else None for part in parts]:
+            rank = 1 if self.ragged else len(self.shape)
             at = next(k for k, part in enumerate(parts) if part is Ellipsis)
             fill = (slice(None),) * (rank - len(parts) + 1)
             parts = (*parts[:at], *fill, *parts[at + 1 :])
         first, rest = (parts[0] if parts else slice(None)), parts[1:]
         if not isinstance(first, slice):
-            index = first.__index__()
-            frame = index + self.frames if index < 0 else index
-            if not 0 <= frame < self.frames:
-                raise IndexError(f"frame {index} is out of bounds for {self.frames} frames")
-            return self._part(rest, frame, native)
+            return self._part(rest, self._existing_frame(first.__index__()), native)
         numbers = range(*first.indices(self.frames or 0))
         if self.ragged:
             return [self._part(rest, frame, native) for frame in numbers]

@@ -96,6 +96,9 @@ def open(
     options: dict[str, Any] = {"derived": derived, "mmap": mmap, "max_memory": max_memory}
     handle = _File.open(path, data, **options)
     name = path if path is not None else getattr(file, "name", None) or "bytes"
+    incomplete = [row[3] for row in handle.findings() if row[3].startswith("incomplete file")]
+    if incomplete:
+        warnings.warn(f"{name}: {incomplete[0]}", stacklevel=2)
     if path is not None:
         data = None
         path = path if "://" in path else os.path.abspath(path)
@@ -119,6 +122,7 @@ def open_series(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     errors: str = "warn",
+    derived: bool = False,
     max_memory: int | None = None,
 ) -> File:
     """Opens the files of a run as one dataset; each file is a frame.
@@ -129,9 +133,12 @@ def open_series(
     Parameters
     ----------
     files : str or list of paths
-        A glob pattern such as ``"run/*.sdf"``, a folder, or a list of paths.
+        A glob pattern such as ``"run/normal*.sdf"``, a list of paths, or a folder. Of several series in
+        a folder (``normal0000.sdf``, ``r0000.sdf``) the one with the most files is opened.
     errors : {"warn", "skip", "raise"}
         Files that cannot be opened are skipped with a warning, skipped silently, or raise an error.
+    derived : bool
+        Include arrays that are computed from others on reading (SDF).
     max_memory : int
         Memory limit for metadata and buffers in bytes. The default is 512 MiB.
 
@@ -146,22 +153,32 @@ def open_series(
     paths = _paths(files)
     if not paths:
         raise ArgumentError(f"no file matches {files!r}")
-    return _series(tuple(paths), errors, max_memory)
+    return _series(tuple(paths), errors, derived, max_memory)
 
 
 def _paths(files: Any) -> list[str]:
     if isinstance(files, (str, os.PathLike)):
         pattern = os.fspath(files)
         if os.path.isdir(pattern):
-            pattern = os.path.join(_glob.escape(pattern), "*.sdf")
+            return run_of(pattern)
         return sorted(os.path.abspath(path) for path in _glob.glob(pattern))
     return [os.path.abspath(os.fspath(path)) for path in files]
 
 
-def _series(paths: tuple[str, ...], errors: str, max_memory: int | None) -> File:
+def run_of(folder: str | os.PathLike[str]) -> list[str]:
+    """The files of the run in a folder with the most files. Others are named in a warning."""
+    runs = _File.runs(folder)
+    if len(runs) > 1:
+        names = ", ".join(f"{pattern} ({len(files)} files)" for pattern, files in runs[1:9])
+        message = f"{os.fspath(folder)} has several series; opened {runs[0][0]}, ignored {names}"
+        warnings.warn(message, stacklevel=4)
+    return [os.path.abspath(path) for path in runs[0][1]] if runs else []
+
+
+def _series(paths: tuple[str, ...], errors: str, derived: bool, max_memory: int | None) -> File:
     folder = os.path.dirname(paths[0])
-    stamp = _stamp(paths, max_memory)
-    handle = _File.series(folder, list(paths), max_memory=max_memory)
+    stamp = _stamp(paths, derived, max_memory)
+    handle = _File.series(folder, list(paths), derived=derived, max_memory=max_memory)
     findings = handle.findings()
     arrays = [row for row in findings if row[0] != "error" and row[1] == "core-series"]
     if arrays and errors != "skip":
@@ -172,7 +189,8 @@ def _series(paths: tuple[str, ...], errors: str, max_memory: int | None) -> File
         if errors == "raise":
             raise SpileError(message, code=skipped[0][1], path=folder)
         warnings.warn(message, stacklevel=3)
-    file = File(handle, folder, (_restored, ("\0".join(paths), max_memory, stamp)))
+    how = ("\0".join(paths), derived, max_memory, stamp)
+    file = File(handle, folder, (_restored, how))
     _OPEN_SERIES[stamp] = file._handle
     return file
 
@@ -186,9 +204,9 @@ _RESTORED: collections.deque[Handle] = collections.deque(maxlen=8)
 _RESTORING = threading.Lock()
 
 
-def _stamp(paths: tuple[str, ...], max_memory: int | None) -> str:
+def _stamp(paths: tuple[str, ...], derived: bool, max_memory: int | None) -> str:
     """Identifies the files of a series with their sizes and times of modification."""
-    digest = hashlib.sha256(repr(max_memory).encode())
+    digest = hashlib.sha256(repr((derived, max_memory)).encode())
     for path in paths:
         try:
             about = os.stat(path)
@@ -199,12 +217,12 @@ def _stamp(paths: tuple[str, ...], max_memory: int | None) -> str:
     return digest.hexdigest()
 
 
-def _restored(paths: str, max_memory: int | None, stamp: str) -> File:
+def _restored(paths: str, derived: bool, max_memory: int | None, stamp: str) -> File:
     """Restores a pickled series, whose `paths` are separated by NUL. A process opens it once."""
     with _RESTORING:
         handle = _OPEN_SERIES.get(stamp)
         if handle is None or handle.file is None:
-            handle = _series(tuple(paths.split("\0")), "skip", max_memory)._handle
+            handle = _series(tuple(paths.split("\0")), "skip", derived, max_memory)._handle
             _OPEN_SERIES[stamp] = handle
             _RESTORED.append(handle)
         # Closing one copy does not close the others.

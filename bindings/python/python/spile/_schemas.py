@@ -1,38 +1,34 @@
-"""Datasets of formats with a schema: SDF files as in sdf-xarray, GSD trajectories as in gsd.hoomd."""
+"""Datasets of formats with a schema: SDF files as in sdf-xarray (GSD: `gsd._dataset`)."""
 
-import functools
 import os
 import re
+import warnings
 
 import numpy as np
 import xarray as xr
 
 from ._array import MOST_POINTS, evenly
-from ._create import LINKS
 from ._deck import load_deck
+from ._padding import filled
 from ._sdf_tree import datasets
-from ._storable import STRING
 from ._tree import node
 from ._xarray import (
-    Computed,
     Lazy,
     array_attrs,
     attrs_of,
-    dimensions_of,
     frame_coordinates,
     lazy,
-    plain,
     plain_name,
     ragged,
     spaced,
-    variable,
 )
-from .errors import SpileError
-from .gsd.fl import GSDFile
-from .gsd.hoomd import HOOMDTrajectory
+from .gsd._dataset import gsd
 
 #: Types of SDF blocks with one value per point.
 POINTS = {"point_variable", "point_mesh", "point_derived"}
+
+#: Value of the option ``staggered`` for averages at cell centres.
+CENTRE = "centre"
 
 #: Coordinates of series, which cannot be names of other dimensions.
 FRAME_COORDINATES = {"step", "time"}
@@ -55,8 +51,9 @@ class _Mesh:
         self.name = plain_name(path.removeprefix("Grid/"))
         self.points = kind == "point_mesh"
         self.axes = {}
-        #: Computed cell centres, by the label of the axis.
+        #: Computed cell centres, and true positions of staggered fields, by the label of the axis.
         self.centres = {}
+        self.faces = {}
 
 
 def point_data(variable):
@@ -64,10 +61,13 @@ def point_data(variable):
     return bool(variable.attrs.get("point_data", False))
 
 
-def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=None):
+def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=None, staggered=False):
     """An SDF file with the names and attributes of sdf-xarray. Particle variables and their positions
     are included with `keep_particles`, those of single probes with `probe_names`. The attribute
-    ``deck`` is the input deck; see `spile.sdf.load_deck`."""
+    ``deck`` is the input deck; see `spile.sdf.load_deck`. `staggered` is that of
+    `spile.sdf.open_mfdataset`; the file must be opened with derived arrays for it."""
+    if staggered not in (False, True, CENTRE):
+        raise ValueError(f'staggered must be False, True or "{CENTRE}", found {staggered!r}')
     builder.drop = {plain_name(name) for name in builder.drop}
     handle = group._handle
     series = handle.open.frames is not None
@@ -81,7 +81,7 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=Non
         kind = handle.open.attrs(number).get("sdf_type", "")
         if kind.endswith("mesh"):
             meshes[path] = by_id[handle.open.id(number)] = _Mesh(path, kind)
-    variables = []
+    variables, averages = [], {}
     for array in arrays:
         about = array.attrs
         parent, _, label = array.path.rpartition("/")
@@ -92,14 +92,27 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=Non
             mesh.axes[label] = array
         elif mesh is not None and label.endswith("_mid"):
             mesh.centres[label.removesuffix("_mid")] = array
+        elif mesh is not None and label.endswith("_face"):
+            mesh.faces[label.removesuffix("_face")] = array
+        elif label.endswith("_centred"):
+            averages[array.path.removesuffix("_centred")] = array
     probes = {probe_names} if isinstance(probe_names, str) else set(probe_names or ())
     wanted = _Wanted(builder, meshes, by_id, lead, keep_particles, probes)
+    code = str(handle.open.attrs(0).get("code_name", ""))
+    wanted.at_faces = code.lower().startswith("epoch")
+    wanted.true_positions = staggered is True
     wanted.find_other_coordinates(variables)
     for array, about in variables:
         if array._number not in wanted.other.values():
-            wanted.variable(array, about)
+            centred = averages.get(array.path) if staggered == CENTRE else None
+            wanted.variable(array, about, centred)
     wanted.coordinates()
     wanted.other_coordinates(handle)
+    if series and wanted.left_out:
+        warnings.warn(
+            f"{wanted.left_out} particle variables are not included; keep_particles=True adds them",
+            stacklevel=2,
+        )
     if series:
         frame_coordinates(builder, handle, "time", TIME)
     unknown = builder.drop - wanted.names - builder.dropped
@@ -128,6 +141,8 @@ class _Wanted:
         self.probes = probes
         #: Names of the variables of the file, also of those that are not included.
         self.names = set()
+        #: Number of particle variables that are not included.
+        self.left_out = 0
         #: Dimensions by mesh, labels and lengths, which many variables share.
         self.known = {}
         #: Mesh of the points along each dimension.
@@ -137,6 +152,12 @@ class _Wanted:
         self.probe_dims = {}
         #: Coordinates that are not axes of a mesh, by dimension: ``(start, step)`` or an array number.
         self.other = {}
+        #: Whether staggered fields have their values at the upper faces of cells.
+        self.at_faces = False
+        #: Whether these positions are their coordinates.
+        self.true_positions = False
+        #: Axes with these coordinates: dimension, axis of the mesh, and mesh.
+        self.used_faces = {}
 
     def find_other_coordinates(self, variables):
         """Names the dimensions whose coordinates are not axes of a mesh, as in files written by
@@ -162,7 +183,7 @@ class _Wanted:
             dim = self.builder.dim(f"{name}_{count}", length)
         return dim
 
-    def variable(self, array, about):
+    def variable(self, array, about, centred=None):
         kind = about.get("sdf_type", "")
         if array._info.ragged:
             ragged(self.builder, self.builder.name(array.path), array)
@@ -178,13 +199,31 @@ class _Wanted:
             mesh = self.mesh_of(array, about)
             probe = full.partition("/")[0]
             if not self.particles and probe not in self.probes:
+                self.left_out += 1
                 return
             if probe in self.probes and mesh:
                 self.probe_dims.setdefault(mesh.path, plain_name(f"ID_{full}"))
             dims = (self.points(mesh, array),)
         else:
-            dims = self.grid(array, about)
+            if centred is not None and (
+                not self.at_faces or centred._info.shape == array._info.shape
+            ):
+                # EPOCH stores distribution functions at nodes, which are not faces of cells.
+                array, attrs["stagger"] = centred, 0
+            dims = self.grid(array, {**about, "stagger": attrs.get("stagger", 0)})
+            if self.at_faces and kind == "plain_variable" and (mesh := self.mesh_of(array, about)):
+                attrs["cell_position"] = self.cell_position(array, attrs, mesh)
         self.add(self.builder.name(full), dims, array, attrs)
+
+    def cell_position(self, array, about, mesh):
+        """The position of the values in their cell along each dimension: 0.5 is the centre, 1 the upper
+        face, 0 the node of values at nodes."""
+        nodes = [_length(mesh.axes.get(label)) for label in array._info.dims]
+        stagger = int(about.get("stagger", 0))
+        return [
+            0.0 if n and n == length else 1.0 if stagger >> k & 1 else 0.5
+            for k, (n, length) in enumerate(zip(nodes, array._info.shape))
+        ]
 
     def add(self, name, dims, array, attrs, coord=False):
         values = array
@@ -216,23 +255,28 @@ class _Wanted:
     def grid(self, array, about):
         """The dimensions of any other variable."""
         mesh, info = self.mesh_of(array, about), array._info
-        key = mesh and mesh.path, info.dims, info.shape, info.coords
+        at_faces = self.true_positions and self.at_faces and about.get("stagger", 0)
+        key = mesh and mesh.path, info.dims, info.shape, info.coords, at_faces
         if key not in self.known:
-            self.known[key] = self.dimensions(array, mesh)
+            self.known[key] = self.dimensions(array, mesh, int(at_faces))
         return self.known[key]
 
     def mesh_of(self, array, about):
         """The mesh of a variable, or `None`."""
         return self.meshes.get(array._info.mesh) or self.by_id.get(about.get("mesh"))
 
-    def dimensions(self, array, mesh):
+    def dimensions(self, array, mesh, at_faces):
+        """The dimensions of an array; the bits of `at_faces` are directions with values at faces."""
         dims = []
         info = array._info
-        for label, length, coord in zip(info.dims, info.shape, info.coords):
+        for k, (label, length, coord) in enumerate(zip(info.dims, info.shape, info.coords)):
             axis = mesh.axes.get(label) if mesh else None
-            nodes = axis._info.shape[0] if axis is not None and len(axis._info.shape) == 1 else None
-            if nodes == length:
+            nodes = _length(axis)
+            if nodes and nodes == length:
                 name = f"{label}_{mesh.name}"
+            elif nodes == length + 1 and at_faces >> k & 1:
+                name = f"{label}_{mesh.name}_face"
+                self.used_faces[plain_name(name)] = label, mesh
             elif nodes == length + 1:
                 name = f"{label}_{mesh.name}_mid"
             elif coord is not None and axis is None:
@@ -257,6 +301,23 @@ class _Wanted:
                         self.add(name, (dim,), axis, {**attrs, "point_data": True}, True)
                     continue
                 self.axis(name, axis, mesh.centres.get(label), {**attrs, "point_data": False})
+        for name, (label, mesh) in self.used_faces.items():
+            # The faces of a reduced mesh are not known without the mesh of the grid.
+            if (faces := mesh.faces.get(label)) is None:
+                continue
+            path = f"{mesh.path}_face"
+            attrs = {
+                **array_attrs(faces),
+                "long_name": label,
+                "full_name": path,
+                "point_data": False,
+            }
+            attrs.pop("derived", None)
+            if faces.frames is not None:
+                self.moving(name, faces, attrs)
+            else:
+                points = xr.Variable((name,), faces.read(native=True), attrs)
+                self.builder.add(name, points, True, faces)
 
     def other_coordinates(self, handle):
         """Adds the coordinates that are not axes of a mesh."""
@@ -300,6 +361,11 @@ class _Wanted:
             self.builder.add(f"{name}_moving", lazy(dims, axis, attrs), True, axis)
 
 
+def _length(axis):
+    """Number of nodes of a one-dimensional axis; 0 for others."""
+    return axis._info.shape[0] if axis is not None and len(axis._info.shape) == 1 else 0
+
+
 class Padded(Lazy):
     """Frames of different lengths, padded to the longest with NaN. Integers are padded with zeros if
     `points`; otherwise, if frames are missing, they are floats with NaN, as in xarray."""
@@ -318,177 +384,6 @@ class Padded(Lazy):
 
     def _read(self, key):
         return filled(key, self.shape, self.dtype, lambda k: self.array._part((), k, True))
-
-
-def filled(key, shape, dtype, read):
-    """Selected frames as one array, padded with NaN or zeros."""
-    frames, rest = key[0], key[1:]
-    one = not isinstance(frames, slice)
-    numbers = [int(frames)] if one else range(*frames.indices(shape[0]))
-    empty = np.nan if np.dtype(dtype).kind in "fc" else np.zeros((), dtype)
-    out = np.full((len(numbers), *shape[1:]), empty, dtype)
-    for place, frame in enumerate(numbers):
-        part = read(frame)
-        if part is not None:
-            out[(place, *[slice(0, n) for n in np.shape(part)[:1]])] = part
-    out = out[(slice(None), *rest)]
-    return out[0] if one else out
-
-
-_COLUMNS = {
-    "typeid": (),
-    "mass": (),
-    "charge": (),
-    "diameter": (),
-    "body": (),
-    "moment_inertia": ("xyz",),
-    "position": ("xyz",),
-    "orientation": ("quaternion",),
-    "velocity": ("xyz",),
-    "angmom": ("quaternion",),
-    "image": ("xyz",),
-}
-_WIDTH = {"xyz": 3, "quaternion": 4}
-
-
-def gsd(builder, group, **options):
-    """A trajectory in the HOOMD schema: particle properties with dimensions frame and particle, and the
-    logged quantities. Values missing in a frame are those of frame 0 or the defaults of the schema."""
-    handle = group._handle
-    try:
-        trajectory = HOOMDTrajectory(GSDFile._of(handle.open.gsd(), handle.name))
-    except SpileError:
-        trajectory = None
-    if trajectory is None or group._number:
-        plain(builder, group, **options)
-        return
-    arrays = group.arrays()
-    frames = len(trajectory)
-    shown = {"configuration/step", "configuration/box", "particles/N"}
-    counts = _counts(arrays.get("particles/N"), frames)
-    most = int(counts.max(initial=0))
-    first = trajectory[0] if frames else None
-
-    def column(path, dims, lengths, default="f4"):
-        """Adds the values at `path` of all frames, padded to `lengths`."""
-        dtype = trajectory._read_array(0, path).dtype if frames else default
-        shape = (frames, *lengths)
-        values = Computed(shape, dtype, _Column(trajectory, path, shape, dtype))
-        builder.sizes.update(zip(("frame", *dims), shape))
-        name = path.removeprefix("particles/").removeprefix("configuration/")
-        builder.add(plain_name(name), lazy(("frame", *dims), values))
-        shown.add(path)
-
-    def number(name, counts):
-        """Adds the numbers of particles or links, if they change."""
-        shown.add(f"{name}/N")
-        if (counts != counts.max(initial=0)).any():
-            builder.add(name, xr.Variable(("frame",), counts, {"long_name": name}))
-
-    for name, extra in _COLUMNS.items():
-        column(f"particles/{name}", ("particle", *extra), (most, *[_WIDTH[e] for e in extra]))
-    number("particles", counts)
-    column("configuration/box", ("box_part",), (6,))
-    parts = np.array(["Lx", "Ly", "Lz", "xy", "xz", "yz"], STRING)
-    builder.add("box_part", xr.Variable(("box_part",), parts), coord=True)
-    for name, width in LINKS.items():
-        counts = _counts(arrays.get(f"{name}/N"), frames)
-        if counts.any():
-            link = name.removesuffix("s")
-            most = int(counts.max())
-            column(f"{name}/group", (link, f"{link}_member"), (most, width))
-            column(f"{name}/{'value' if name == 'constraints' else 'typeid'}", (link,), (most,))
-            number(name, counts)
-    for name in ("particles", *LINKS):
-        path = f"{name}/types"
-        if path in arrays and (arrays[path]._lengths()[0][1:] < 0).all():
-            types = np.array(getattr(first, name).types, STRING)
-            builder.add(f"{name}_types", xr.Variable((f"{name.removesuffix('s')}_type",), types))
-            shown.add(path)
-    log = _Log(trajectory)
-    for path, array in arrays.items():
-        if path.startswith("log/") and array._info.ragged is False:
-            shape, dtype = _log_shape(array, frames), array.dtype
-            if dtype == "S1" and len(shape) == 2 and shape[1]:
-                shape, dtype = (frames,), np.dtype(f"S{shape[1]}")
-            dims = ["frame"]
-            dims += [builder.dim(f"{plain_name(path)}_{k}", n) for k, n in enumerate(shape[1:])]
-            values = Computed(shape, dtype, _Logged(log, path, shape, dtype))
-            builder.add(builder.name(path), lazy(dims, values, attrs_of(array)))
-            shown.add(path)
-    dimensions, owned = dimensions_of(handle)
-    for path, array in arrays.items():
-        if path not in shown:
-            names = [dimensions[k][0] for k in owned[array._number]]
-            dims = [builder.dim(name, length) for name, length in zip(names, array._info.shape)]
-            variable(builder, builder.name(path), array, dims)
-    frame_coordinates(builder, handle)
-
-
-def _counts(array, frames):
-    """The number of particles in each frame."""
-    counts = np.zeros(frames, "i8")
-    if array is None or frames == 0:
-        return counts
-    has = array._lengths()[0] >= 0 if array.frames is not None else np.ones(frames, bool)
-    first = None
-    for frame in np.flatnonzero(has):
-        value = int(np.ravel(array._part((), int(frame), True))[0])
-        counts[frame] = value
-        first = value if frame == 0 else first
-    counts[~has] = first or 0
-    return counts
-
-
-def _log_shape(array, frames):
-    """Shape of a logged quantity over all frames, as in ``gsd.hoomd.read_log``: single values have no
-    dimension of their own."""
-    rows = list(array._info.shape)
-    if rows in ([1], [1, 1]):
-        return (frames,)
-    if len(rows) == 2 and rows[1] == 1:
-        rows = rows[:1]
-    return (frames, *rows)
-
-
-class _Column:
-    """Values of the schema over all frames."""
-
-    def __init__(self, trajectory, path, shape, dtype):
-        self.trajectory = trajectory
-        self.path = path
-        self.shape = shape
-        self.dtype = dtype
-
-    def __call__(self, key):
-        read = functools.partial(self.trajectory._read_array, path=self.path)
-        return filled(key, self.shape, self.dtype, read)
-
-
-class _Log:
-    """The logged quantities, read at the first access."""
-
-    def __init__(self, trajectory):
-        self.trajectory = trajectory
-        self.columns = None
-
-    def __getitem__(self, name):
-        if self.columns is None:
-            self.columns = self.trajectory._log("*", False, strings=False)
-        return self.columns[name]
-
-
-class _Logged:
-    """A logged quantity over all frames."""
-
-    def __init__(self, log, name, shape, dtype):
-        self.log = log
-        self.name = name
-        self.shape = shape
-        self.dtype = dtype
-
-    def __call__(self, key):
-        return self.log[self.name].view(self.dtype).reshape(self.shape)[key]
 
 
 #: Datasets of formats with a schema.

@@ -25,7 +25,28 @@ class File:
         max_memory: int | None = None,
     ) -> File: ...
     @staticmethod
-    def series(name: _Path, paths: Sequence[_Path], *, max_memory: int | None = None) -> File: ...
+    def series(
+        name: _Path,
+        paths: Sequence[_Path],
+        *,
+        derived: bool = False,
+        max_memory: int | None = None,
+    ) -> File: ...
+    @staticmethod
+    def runs(path: _Path) -> list[tuple[str, list[str]]]: ...
+    @staticmethod
+    def records(
+        path: _Path | None,
+        data: bytes | IO[bytes] | None,
+        types: str | None,
+        *,
+        big: bool | None = None,
+        marker: int | None = None,
+        max_memory: int | None = None,
+    ) -> File: ...
+    def atoms(
+        self, frame: int
+    ) -> tuple[list[int], list[str], list[float], list[float] | None] | None: ...
     @property
     def format(self) -> str: ...
     @property
@@ -52,11 +73,11 @@ class File:
         self,
         number: int,
         key: Any,
-        *,
-        frame: int | None = None,
-        physical: bool = False,
-        native: bool = False,
-    ) -> tuple[np.ndarray, tuple[int, ...], bool] | None: ...
+        frame: int | None,
+        physical: bool,
+        native: bool,
+        dtype: np.dtype,
+    ) -> np.ndarray | None: ...
     def view(self, number: int, *, frame: int | None = None) -> np.ndarray | None: ...
     def offsets(self, number: int) -> np.ndarray: ...
     def steps_and_times(self) -> tuple[list[int | None], list[float | None]]: ...
@@ -249,7 +270,24 @@ def taf_create(
     comment: str,
     overwrite_output: bool,
 ) -> int: ...
-def taf_append(path: _Path, block: _Block, safe: bool) -> int: ...
+def taf_append(
+    path: _Path, block: _Block, dimension: int | None, safe: bool
+) -> tuple[int, list[int], int]: ...
+def taf_replace(path: _Path, block: _Block) -> int: ...
+def taf_backup(path: _Path) -> str: ...
+def taf_probe(
+    path: _Path,
+) -> tuple[
+    tuple[int, int],
+    str,
+    list[int],
+    tuple[float, float] | None,
+    list[tuple[float, float]],
+    tuple[int, int],
+    bytes,
+]: ...
+def taf_summarize(path: _Path) -> list[tuple[int, int, float, float, float, float]]: ...
+def taf_export(path: _Path) -> bytes: ...
 def taf_crop(
     path: _Path,
     dimension: int,
@@ -265,3 +303,26 @@ def taf_grid(
     path: _Path, dimension: int, how: str, numbers: list[float]
 ) -> tuple[float, float]: ...
 def taf_comment(path: _Path, text: str, replace: bool) -> None: ...
+def species(file: File) -> list[tuple[str, list[str]]]: ...
+def track(
+    file: File,
+    species: str,
+    ids: list[int] | None = None,
+    *,
+    count: int | None = None,
+    by: str | None = None,
+    frame: int = 0,
+    variables: list[str] = ...,
+) -> tuple[list[int], list[tuple[str, str, np.ndarray]]]: ...
+def histogram(
+    file: File,
+    species: str,
+    axes: list[str],
+    bins: list[int],
+    ranges: list[tuple[float, float] | None],
+    *,
+    weight: str | None = None,
+    filter: str | None = None,
+    frames: list[int],
+) -> tuple[list[tuple[float, float]], list[str], np.ndarray]: ...
+def energies(file: File, masses: list[tuple[str, float]]) -> list[tuple[str, str, np.ndarray]]: ...

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import _spile
 from ._array import Array
 from ._node import Handle, Node, ReadOnlyDict
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
+    import ase
     import pandas
     import pyarrow
     import xarray
 
-    from . import _spile
     from .gsd.hoomd import HOOMDTrajectory
 
 __all__ = ["File", "Group"]
@@ -176,10 +177,121 @@ class File(Group):
         """
         from .gsd import fl, hoomd
 
-        file = fl.GSDFile._of(self._handle.open.gsd(), self._handle.name)
-        trajectory = hoomd.HOOMDTrajectory(file)
-        trajectory._copies = True
-        return trajectory
+        return hoomd.HOOMDTrajectory(fl.GSDFile._of(self._handle.open.gsd(), self._handle.name))
+
+    @property
+    def species(self) -> dict[str, list[str]]:
+        """The species of particles and their variables, as for `track` and `histogram`."""
+        return dict(_spile.species(self._handle.open))
+
+    def track(
+        self,
+        species: str,
+        ids: Iterable[int] | None = None,
+        *,
+        fastest: int | None = None,
+        top: int | None = None,
+        by: str | None = None,
+        frame: int = -1,
+        variables: Sequence[str] = (),
+    ) -> xarray.Dataset:
+        """Particles of a species over all frames, with the dimensions ``time`` and ``id``.
+        Frames without a particle have NaN.
+
+        Parameters
+        ----------
+        species : str
+            Species or subset, one of `species`.
+        ids : iterable of int
+            Identifiers of the particles.
+        fastest : int
+            Number of particles with the largest momentum in `frame`, instead of `ids`.
+        top, by : int, str
+            Number of particles with the largest value of the expression `by` in `frame`, instead of
+            `ids`.
+        frame : int
+            The frame in which particles are selected.
+        variables : sequence of str
+            Variables or expressions; the default is all variables. Expressions have the variables of the
+            species, ``+ - * / ^``, comparisons, functions (``sqrt``, ``abs``, ``exp``, ``log``,
+            ``log10``,
+            ``sin``, ``cos``, ``tan``, ``atan``, ``atan2``, ``hypot``, ``min``, ``max``, ``floor``) and
+            constants in SI units (``pi``, ``c``, ``q_e``, ``m_e``, ``m_p``, ``epsilon_0``, ``mu_0``).
+        """
+        from ._particles import track
+
+        chosen = {"fastest": fastest, "top": top, "by": by, "frame": frame}
+        return track(self, species, ids, variables=variables, **chosen)  # type: ignore[arg-type]
+
+    def histogram(
+        self,
+        species: str,
+        axes: str | Sequence[str],
+        *,
+        bins: int | Sequence[int] = 100,
+        ranges: Any = None,
+        weight: str | None = None,
+        where: str | None = None,
+        frame: int | None = None,
+    ) -> xarray.DataArray:
+        """Sums of the weights of particles in bins of expressions, over all frames or in one: a
+        spectrum or a phase space. Particles are read in blocks, so memory does not depend on their
+        number.
+
+        Parameters
+        ----------
+        species : str
+            Species or subset, one of `species`.
+        axes : str or sequence of str
+            Expressions along the axes; see `track`.
+        bins : int or sequence of int
+            Number of bins along each axis.
+        ranges : sequence of (float, float) or None
+            Limits of each axis. The default is those of the values in all frames.
+        weight : str
+            Weight of a particle; the default is its variable ``weight``, or 1.
+        where : str
+            Count only particles for which this expression is not 0.
+        frame : int
+            A single frame; the result has no dimension ``time`` then.
+        """
+        from ._particles import histogram
+
+        options = {"bins": bins, "ranges": ranges, "weight": weight, "where": where}
+        return histogram(self, species, axes, frame=frame, **options)
+
+    def energies(self, masses: Mapping[str, float] | None = None) -> xarray.Dataset:
+        """Energies over time: those that the dumps contain, that of each component of the electric and
+        magnetic field, and the kinetic energy of each species, from its particle energies or from its
+        momenta and `masses` in electron masses."""
+        from ._particles import energies
+
+        return energies(self, masses)
+
+    def to_ase(self, frame: int = -1) -> ase.Atoms:
+        """The atoms and the cell as ``ase.Atoms``, in ångström. `frame` counts from 0; negative
+        numbers count
+        from the end. Labels of species that are no chemical symbols are in the array ``labels``."""
+        import ase
+
+        frames = self.frames or 1
+        number = frame + frames if frame < 0 else frame
+        if not 0 <= number < frames:
+            raise IndexError(f"no frame {frame}: the file has {frames} frames")
+        found = self._handle.open.atoms(number)
+        if found is None:
+            raise ArgumentError("the file has no atoms: no array of positions with three columns")
+        numbers, labels, positions, cell = found
+        vectors = None if cell is None else np.reshape(cell, (3, 3))
+        atoms = ase.Atoms(
+            numbers=numbers,
+            positions=np.reshape(positions, (-1, 3)),
+            cell=vectors,
+            pbc=False if vectors is None else np.any(vectors != 0, axis=1),
+        )
+        if labels != atoms.get_chemical_symbols():
+            atoms.new_array("labels", np.array(labels))
+        return atoms
 
     def close(self) -> None:
         """Closes the file. Values that were read and views remain valid."""

@@ -338,6 +338,7 @@ def built(
     keep_particles=False,
     probe_names=None,
     deck_path=None,
+    staggered=False,
     portable=False,
     decode_times=True,
 ):
@@ -347,7 +348,7 @@ def built(
     builder = Builder(drop_variables, portable, decode_times)
     build = _schemas.VIEWS.get(group._handle.open.format, plain)
     options = {"keep_particles": keep_particles, "probe_names": probe_names}
-    build(builder, group, deck_path=deck_path, **options)
+    build(builder, group, deck_path=deck_path, staggered=staggered, **options)
     made = builder.dataset(group)
     made.encoding["source"] = group._handle.name
     return builder, made
@@ -364,6 +365,7 @@ class SpileBackend(BackendEntrypoint):
         "keep_particles",
         "probe_names",
         "deck_path",
+        "staggered",
         "portable",
         "decode_times",
         "derived",
@@ -391,13 +393,14 @@ class SpileBackend(BackendEntrypoint):
         keep_particles=False,
         probe_names=None,
         deck_path=None,
+        staggered=False,
         portable=False,
         decode_times=True,
         derived=False,
         group=None,
         mmap=False,
     ):
-        file = _file(filename_or_obj, derived, mmap)
+        file = _file(filename_or_obj, derived or bool(staggered), mmap)
         chosen = file if group is None else file[group]
         made = dataset(
             chosen,
@@ -405,6 +408,7 @@ class SpileBackend(BackendEntrypoint):
             keep_particles=keep_particles,
             probe_names=probe_names,
             deck_path=deck_path,
+            staggered=staggered,
             portable=portable,
             decode_times=decode_times,
         )
@@ -419,6 +423,7 @@ class SpileBackend(BackendEntrypoint):
         keep_particles=False,
         probe_names=None,
         deck_path=None,
+        staggered=False,
         portable=False,
         decode_times=True,
         derived=False,
@@ -426,7 +431,7 @@ class SpileBackend(BackendEntrypoint):
     ):
         from . import _schemas
 
-        file = _file(filename_or_obj, derived, mmap)
+        file = _file(filename_or_obj, derived or bool(staggered), mmap)
         as_tree = _schemas.TREES.get(file.format)
         if as_tree is None:
             return groups(file, drop_variables, portable, decode_times)
@@ -436,6 +441,7 @@ class SpileBackend(BackendEntrypoint):
             keep_particles=keep_particles,
             probe_names=probe_names,
             deck_path=deck_path,
+            staggered=staggered,
             portable=portable,
             decode_times=decode_times,
         )

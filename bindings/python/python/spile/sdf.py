@@ -11,13 +11,14 @@ from __future__ import annotations
 import glob
 import os
 import pathlib
+import re
 from collections.abc import Iterable
 from typing import Any, TypeAlias, Union
 
 import xarray as xr
 
 from ._deck import Deck, DeckError, load_deck
-from ._open import open, open_series
+from ._open import open, open_series, run_of
 from ._schemas import TIME, point_data
 from ._sdf_tree import datatree
 from ._xarray import built
@@ -32,6 +33,7 @@ __all__ = [
     "open_mfdataset",
     "open_mfdatatree",
     "resolve_paths",
+    "vector",
 ]
 
 _Path: TypeAlias = Union[str, "os.PathLike[str]"]
@@ -56,6 +58,7 @@ def open_mfdataset(
     data_vars: list[str] | None = None,
     chunks: Any = "auto",
     deck_path: _Path | None = None,
+    staggered: bool | str = False,
 ) -> xr.Dataset:
     """Opens the dumps of a run as one lazy dataset with the dimension ``time``.
 
@@ -64,7 +67,8 @@ def open_mfdataset(
     Parameters
     ----------
     paths : path or list of paths
-        A folder, a glob pattern, or the files; see `resolve_paths`.
+        A glob pattern or the files, see `resolve_paths`; or a folder, of whose series
+        (``normal0000.sdf``, ``r0000.sdf``) the one with the most files is opened.
     separate_times : bool
         Give variables that are in the same dumps their own dimension ``time0``, ``time1``, ...
         Otherwise all variables have the dimension ``time``, and are NaN in dumps without them.
@@ -78,17 +82,28 @@ def open_mfdataset(
         Sizes of dask chunks. "auto" is one chunk per dump; `None` does not use dask.
     deck_path : path
         Input deck, relative to the folder of the dumps. The default is ``input.deck``, if it exists.
+    staggered : {False, True, "centre"}
+        Coordinates of fields of EPOCH at faces of cells: the cell centres, as in sdf-xarray; the true
+        positions (``X_Grid_face``); or the cell centres with fields averaged to them. The first cell of
+        an averaged field is NaN, because EPOCH does not store its lower face.
 
     Raises
     ------
     ValueError
         If the dumps are from different jobs.
     """
-    files = resolve_paths(paths)
-    series = open_series(files, errors="raise")
+    if isinstance(paths, (str, os.PathLike)) and os.path.isdir(paths):
+        files = resolve_paths(run_of(paths))
+    else:
+        files = resolve_paths(paths)
+    series = open_series(files, errors="raise", derived=bool(staggered))
     _require_one_job(series, files)
     builder, run = built(
-        series, keep_particles=keep_particles, probe_names=probe_names, deck_path=deck_path
+        series,
+        keep_particles=keep_particles,
+        probe_names=probe_names,
+        deck_path=deck_path,
+        staggered=staggered,
     )
     run = run.drop_vars("step", errors="ignore")
     present = _present(series, builder) if separate_times else None
@@ -128,6 +143,33 @@ def resolve_paths(paths: _Path | Iterable[_Path]) -> list[pathlib.Path]:
         if path.suffix.lower() != ".sdf":
             raise FileNotFoundError(f"{path}: expected a file called *.sdf")
     return found
+
+
+def vector(ds: xr.Dataset, name: str) -> xr.DataArray:
+    """The components of a vector field as one array with the first dimension ``component`` (x, y, z).
+
+    `name` is the common part of the names: ``Electric_Field`` for ``Electric_Field_Ex``,
+    ``Poynting_Flux`` for ``Derived_Poynting_Flux_x``. Raises `KeyError` if there are no such variables,
+    and `ValueError` if their coordinates differ, as those of staggered fields with ``staggered=True``.
+    """
+    pattern = re.compile(rf"(?:.*_)?{re.escape(name)}_[A-Za-z]?([xyz])")
+    found: dict[str, str] = {}
+    for variable in map(str, ds.data_vars):
+        if match := pattern.fullmatch(variable):
+            found.setdefault(match[1], variable)
+    if not found:
+        raise KeyError(f"no components of {name}")
+    axes = sorted(found)
+    parts = [ds[found[axis]] for axis in axes]
+    if any(part.dims != parts[0].dims for part in parts):
+        raise ValueError(
+            f'the components of {name} have different positions; use staggered="centre"'
+        )
+    made = xr.concat(
+        parts, xr.IndexVariable("component", axes), coords="minimal", compat="override"
+    )
+    made.attrs = {key: value for key, value in parts[0].attrs.items() if key in ("units", "mesh")}
+    return made.rename(name)
 
 
 class SDFPreprocess:

@@ -12,8 +12,9 @@ use spile::select::Selection;
 use spile::sink::Overwrite;
 use spile::source::Source;
 use spile::tree::Tree;
+use spile_taf::File;
 use spile_taf::ops::{self, Adjust, Bounds, Create, Target};
-use spile_taf::wire::parse_type;
+use spile_taf::wire::{parse_type, type_name};
 
 use crate::failure::Result;
 use crate::file::limits;
@@ -56,16 +57,92 @@ pub(crate) fn taf_create(
     Ok(py.detach(|| ops::create(&path, &array, &Selection::all(), &options))?)
 }
 
-/// Appends along the last dimension. Returns the number of clipped values.
+/// Appends along a dimension, by default the last. Returns the dimension, the new shape and the number of clipped
+/// values.
 #[pyfunction]
+#[pyo3(signature = (path, block, dimension, safe))]
 pub(crate) fn taf_append(
     py: Python<'_>,
     path: PathBuf,
     block: Block<'_>,
+    dimension: Option<usize>,
     safe: bool,
-) -> Result<u64> {
+) -> Result<(usize, Vec<u64>, u64)> {
     let array = array(&block)?;
-    Ok(py.detach(|| ops::append(&path, &array, safe, &limits(None)))?)
+    let done = py.detach(|| ops::append_along(&path, &array, dimension, safe, &limits(None)))?;
+    Ok((done.dimension, done.shapes[1].lengths().to_vec(), done.clipped))
+}
+
+/// Replaces the elements. Returns the number of clipped values.
+#[pyfunction]
+pub(crate) fn taf_replace(py: Python<'_>, path: PathBuf, block: Block<'_>) -> Result<u64> {
+    let array = array(&block)?;
+    Ok(py.detach(|| ops::replace(&path, &array, &limits(None)))?)
+}
+
+/// Copies a file to an unused name in the same folder. Returns the path of the copy.
+#[pyfunction]
+pub(crate) fn taf_backup(py: Python<'_>, path: PathBuf) -> Result<PathBuf> {
+    let work = || -> Done<PathBuf> {
+        drop(File::open(&path, &limits(None))?);
+        ops::backup(&path)
+    };
+    Ok(py.detach(work)?)
+}
+
+/// The header: version, element type, shape, intercept and slope, grids as start and step, offsets of the elements and
+/// of the comments; and the comments.
+#[pyfunction]
+pub(crate) fn taf_probe(path: PathBuf) -> Result<Header> {
+    let file = File::open(&path, &limits(None))?;
+    let header = file.header();
+    let grids = header.dimensions.iter().map(|d| (d.start, d.step)).collect();
+    let map = header.map().map(|map| (map.intercept, map.slope));
+    Ok((
+        header.version,
+        type_name(header.dtype),
+        header.shape().lengths().to_vec(),
+        map,
+        grids,
+        (header.data_offset(), header.comment_offset()),
+        file.comments()?,
+    ))
+}
+
+/// What [`taf_probe`] returns.
+type Header =
+    ((u8, u8), &'static str, Vec<u64>, Option<(f64, f64)>, Vec<(f64, f64)>, (u64, u64), Vec<u8>);
+
+/// Statistics of all elements, and of each column if there are several: number of values and of finite values, minimum,
+/// maximum, mean and standard deviation.
+#[pyfunction]
+pub(crate) fn taf_summarize(
+    py: Python<'_>,
+    path: PathBuf,
+) -> Result<Vec<(u64, u64, f64, f64, f64, f64)>> {
+    let work = || -> Done<Vec<_>> {
+        let file = File::open(&path, &limits(None))?;
+        let empty = file.header().shape().count() == Some(0);
+        let columns = if file.columns() == 1 || empty { 0 } else { file.columns() };
+        let all = std::iter::once(None).chain((0..columns).map(Some));
+        let row = |column| {
+            let s = file.summarize(column)?;
+            Ok((s.count, s.finite, s.min, s.max, s.mean, s.std))
+        };
+        all.map(row).collect()
+    };
+    Ok(py.detach(work)?)
+}
+
+/// Grid, columns and comments as text.
+#[pyfunction]
+pub(crate) fn taf_export(py: Python<'_>, path: PathBuf) -> Result<Vec<u8>> {
+    let work = || -> Done<Vec<u8>> {
+        let mut out = Vec::new();
+        ops::export(&File::open(&path, &limits(None))?, &mut out)?;
+        Ok(out)
+    };
+    Ok(py.detach(work)?)
 }
 
 /// Crops along one dimension. Dimensions and indices count from 1. Returns the new shape.

@@ -15,7 +15,7 @@ use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::format::{Compressor, FormatWriter, Loss, LossKind, WriteOptions};
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::layout::ArrayDesc;
 use spile_core::sink::Sink;
 use spile_core::wire::ByteOrder;
 use spile_interchange::{Kept, Losses, flat_losses};
@@ -116,6 +116,10 @@ impl Class {
 }
 
 impl FormatWriter for Mat {
+    fn check_options(&self, content: &Dataset, _: &Path, options: &WriteOptions) -> Result<()> {
+        chunked(&without_references(content)?, options, false).map(drop)
+    }
+
     fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
         let content = without_references(content)?;
         let refused = refused(&content);
@@ -186,20 +190,24 @@ impl FormatWriter for Mat {
         sink: &mut Sink,
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
-        let options = ChunkOptions::new(options, "MATLAB", &[Compressor::Gzip])?;
-        let content = &without_references(content)?;
-        let refused = refused(content);
-        let mut builder = Builder::planned(content, &refused, true)?;
-        builder.set_chunks(options)?;
-        builder.write(sink)?;
+        chunked(&without_references(content)?, options, true)?.write(sink)?;
         Ok(Vec::new())
     }
+}
+
+/// The plan of a file with these chunks and this compression, with `values` or only with names. Fails if `options`
+/// do not fit the content.
+fn chunked<'a>(content: &'a Dataset, options: &WriteOptions, values: bool) -> Result<Builder<'a>> {
+    let options = ChunkOptions::new(options, "MATLAB", &[Compressor::Gzip])?;
+    let mut builder = Builder::planned(content, &refused(content), values)?;
+    builder.set_chunks(options)?;
+    Ok(builder)
 }
 
 /// `content` with the values of other arrays instead of references to them.
 fn without_references(content: &Dataset) -> Result<Dataset> {
     let tree = content.tree();
-    let same = |desc: &ArrayDesc| matches!(desc.layout, Layout::Same(_));
+    let same = |desc: &ArrayDesc| desc.layout.same().is_some();
     if !tree.arrays().any(|(_, _, desc)| same(desc)) {
         return Ok(content.clone());
     }

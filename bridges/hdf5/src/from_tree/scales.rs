@@ -136,7 +136,9 @@ impl Writer {
             self.add_conventions(object, Some(array), &node.attrs);
             self.add_sample_dimension(object, &node.path, node.parent);
         }
-        let groups: Vec<(NodeId, usize)> = self.objects.iter().map(|(id, o)| (*id, *o)).collect();
+        let mut groups: Vec<(NodeId, usize)> =
+            self.objects.iter().map(|(id, object)| (*id, *object)).collect();
+        groups.sort_unstable_by_key(|(_, object)| *object);
         for (id, object) in groups {
             if self.flat.tree().node(id).array.is_none() && id != ROOT {
                 let attrs = self.flat.tree().node(id).attrs.clone();

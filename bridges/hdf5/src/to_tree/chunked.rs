@@ -178,4 +178,9 @@ impl ChunkTable for Table {
     fn stored(&self) -> Option<u64> {
         Some(self.records.len() as u64)
     }
+
+    fn next(&self, number: u64) -> Result<Option<u64>> {
+        let k = self.records.partition_point(|record| record.number < number);
+        Ok(self.records.get(k).map(|record| record.number))
+    }
 }

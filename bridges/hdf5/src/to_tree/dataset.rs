@@ -50,8 +50,7 @@ pub(crate) struct StoredDataset<'a> {
     datatype: Datatype,
     space: Dataspace,
     fill: Option<Vec<u8>>,
-    /// Other files; `None` if this file is the source of a virtual dataset.
-    files: Option<&'a OtherFiles>,
+    files: &'a OtherFiles,
 }
 
 impl<'a> StoredDataset<'a> {
@@ -59,7 +58,7 @@ impl<'a> StoredDataset<'a> {
     pub(crate) fn read(
         ctx: &'a Context,
         header: &'a Header,
-        files: Option<&'a OtherFiles>,
+        files: &'a OtherFiles,
     ) -> Result<Self> {
         let required = |kind: u16, what: &str| -> Result<&'a Message> {
             let missing = || ctx.malformed(header.address, format!("dataset without a {what}"));
@@ -266,15 +265,14 @@ impl<'a> StoredDataset<'a> {
         self.ctx.charge(list.slots.len() as u64 * 64)?;
         let (mut parts, mut rest) = (Vec::new(), bytes);
         for (name, offset, len) in &list.slots {
+            if rest == 0 {
+                break;
+            }
             let name = heap.text(self.ctx, *name)?;
             let source = &self.ctx.source;
-            let path = self.files.filter(|_| rest > 0).map(|files| {
-                let path = OtherFiles::find(source, &name, "hdf5-013")?;
-                let missing = || refused(format!("external file \"{name}\" does not exist"));
-                files.add(source, &path.ok_or_else(missing)?)
-            });
-            let Some(found) = path else { break };
-            let (start, length) = found?;
+            let path = OtherFiles::find(source, &name, "hdf5-013")?;
+            let missing = || refused(format!("external file \"{name}\" does not exist"));
+            let (start, length) = self.files.add(source, &path.ok_or_else(missing)?)?;
             let own = rest.min(*len);
             if offset.checked_add(own).is_none_or(|end| end > length) {
                 let message = format!(

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use spile_core::error::{Error, Result};
-use spile_core::source::Source;
+use spile_core::source::{Part, Source};
 
 /// Largest number of other files.
 const MAX_FILES: usize = 100_000;
@@ -52,6 +52,29 @@ impl OtherFiles {
         }
         known.push((path.to_path_buf(), start, len));
         Ok((start, len))
+    }
+
+    /// Adds a file that is joined with others: its parts follow one another, as in `joined`. Returns the offset of its
+    /// first byte in the joined source.
+    pub(crate) fn add_joined(&self, source: &Source, joined: &Source, path: &Path) -> Result<u64> {
+        if joined.parts().is_empty() {
+            return Ok(self.add(source, path)?.0);
+        }
+        let mut known = self.known.borrow_mut();
+        let parts = joined.parts();
+        if known.len().saturating_add(parts.len()) > MAX_FILES {
+            return Err(Error::limit(format!("more than {MAX_FILES} other files")));
+        }
+        let start = known.last().map_or(source.len(), |(_, start, len)| start + len);
+        if start.checked_add(joined.len()).is_none() {
+            return Err(Error::limit("the total length of the files exceeds 64 bits"));
+        }
+        let ends = parts.iter().skip(1).map(Part::start).chain([joined.len()]);
+        for (part, end) in parts.iter().zip(ends) {
+            let own = (part.path().to_path_buf(), start + part.start(), end - part.start());
+            known.push(own);
+        }
+        Ok(start)
     }
 
     /// `source` followed by the other files.

@@ -1,6 +1,6 @@
 //! MAT-files of version 7.3: variables in MATLAB's order of dimensions and with its types.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use spile_core::Dataset;
 use spile_core::chunks::{Chunk, ChunkTable, Chunks};
@@ -66,7 +66,8 @@ fn transposed(layout: &Layout) -> Option<Layout> {
     let reversed =
         |shape: &Shape| Shape::new(shape.lengths().iter().rev().copied().collect::<Vec<_>>());
     let last = chunks.axes.len().checked_sub(1)?;
-    let table = Arc::new(Transposed { table: chunks.table.clone(), grid: chunks.grid() });
+    let (table, grid) = (chunks.table.clone(), chunks.grid());
+    let table = Arc::new(Transposed { table, grid, numbers: OnceLock::new() });
     let chunks = Chunks {
         shape: reversed(&chunks.shape),
         chunk: reversed(&chunks.chunk),
@@ -81,15 +82,42 @@ fn transposed(layout: &Layout) -> Option<Layout> {
 struct Transposed {
     table: Arc<dyn ChunkTable>,
     grid: Shape,
+    /// Numbers of all stored chunks, sorted, once they were needed.
+    numbers: OnceLock<Vec<u64>>,
+}
+
+impl Transposed {
+    /// The number of a chunk in `to` order whose number in `from` order is `number`.
+    fn renumbered(&self, number: u64, from: Order, to: Order) -> u64 {
+        let (from, to) = (self.grid.strides(from), self.grid.strides(to));
+        let lengths = self.grid.lengths().iter().zip(from.iter().zip(&to));
+        lengths.map(|(count, (from, to))| number / (*from).max(1) % (*count).max(1) * to).sum()
+    }
 }
 
 impl ChunkTable for Transposed {
     fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
-        let (fast, slow) = (self.grid.strides(Order::F), self.grid.strides(Order::C));
-        let lengths = self.grid.lengths().iter().zip(fast.iter().zip(&slow));
-        let at =
-            lengths.map(|(count, (fast, slow))| number / (*fast).max(1) % (*count).max(1) * slow);
-        self.table.chunk(at.sum())
+        self.table.chunk(self.renumbered(number, Order::F, Order::C))
+    }
+
+    fn stored(&self) -> Option<u64> {
+        self.table.stored()
+    }
+
+    fn next(&self, number: u64) -> Result<Option<u64>> {
+        let numbers = if let Some(numbers) = self.numbers.get() {
+            numbers
+        } else {
+            let (mut found, mut from) = (Vec::new(), 0);
+            while let Some(stored) = self.table.next(from)? {
+                found.push(self.renumbered(stored, Order::C, Order::F));
+                from = stored.saturating_add(1);
+            }
+            found.sort_unstable();
+            self.numbers.get_or_init(|| found)
+        };
+        let k = numbers.partition_point(|known| *known < number);
+        Ok(numbers.get(k).copied())
     }
 }
 

@@ -1,14 +1,17 @@
 //! Virtual datasets: arrays computed from parts of other datasets, in this file or in others.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use spile_core::computed::{Computed, Function};
 use spile_core::error::{Error, Result};
-use spile_core::format::OpenOptions;
+use spile_core::format::{OpenOptions, Parsed};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::read::{Array, Axes};
+use spile_core::report::Severity;
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
@@ -24,6 +27,9 @@ use crate::wire::{Readable, is_fatal};
 /// Largest number of elements that are computed at once, except for a longer last dimension.
 const PIECE: u64 = 1 << 17;
 
+/// Largest number of virtual datasets that refer to each other, and of files.
+const MAX_DEPTH: u32 = 8;
+
 /// A virtual dataset that is added to the tree after all others.
 pub(super) struct PendingVirtual {
     pub(super) parent: NodeId,
@@ -35,35 +41,135 @@ pub(super) struct PendingVirtual {
     pub(super) mappings: Vec<Mapping>,
 }
 
+/// A file with sources of virtual datasets.
+struct SourceFile {
+    tree: Tree,
+    /// The bytes of the file, and of those that it refers to.
+    source: Source,
+    /// Why datasets cannot be read, by path in quotes.
+    errors: HashMap<String, String>,
+}
+
+/// Files with sources of virtual datasets by path; each is opened once. `None` while a file is being opened.
+#[derive(Default)]
+pub(super) struct SourceFiles {
+    known: RefCell<HashMap<PathBuf, Option<Rc<SourceFile>>>>,
+    depth: Cell<u32>,
+}
+
+impl SourceFiles {
+    /// Opens a file; `name` is that in the file that refers to it.
+    fn open(&self, path: &Path, name: &str, options: &OpenOptions) -> Result<Rc<SourceFile>> {
+        let refused = |why: &str| unusable(&format!("file \"{name}\""), why);
+        if let Some(known) = self.known.borrow().get(path) {
+            return known.clone().ok_or_else(|| refused("it refers to itself"));
+        }
+        if self.depth.get() == MAX_DEPTH {
+            return Err(refused("virtual datasets refer to each other through too many files"));
+        }
+        self.known.borrow_mut().insert(path.to_path_buf(), None);
+        self.depth.set(self.depth.get() + 1);
+        let opened = super::open_with(Source::open(path)?, options, self);
+        self.depth.set(self.depth.get() - 1);
+        let Parsed { tree, source, warnings, .. } = opened.map_err(|e| {
+            self.known.borrow_mut().remove(path);
+            if is_fatal(&e) {
+                return e;
+            }
+            Error::unsupported("hdf5-035", format!("file \"{name}\": {e}"))
+        })?;
+        let errors = warnings.into_iter().filter(|found| found.severity == Severity::Error);
+        let errors = errors.filter_map(|found| Some((found.object?, found.message))).collect();
+        let file = Rc::new(SourceFile { tree, source, errors });
+        self.known.borrow_mut().insert(path.to_path_buf(), Some(file.clone()));
+        Ok(file)
+    }
+}
+
+/// The array at a path of a tree, without references to others.
+fn array_at(tree: &Tree, path: &str) -> Result<Option<ArrayDesc>> {
+    let node = tree.at(path.trim_matches('/'));
+    let desc = node.and_then(|id| tree.node(id).array.as_ref());
+    desc.map(|desc| tree.resolve(desc).cloned()).transpose()
+}
+
+/// Other files of virtual datasets, with the offsets of their first bytes in the joined source.
+type Opened = HashMap<PathBuf, (Rc<SourceFile>, u64)>;
+
 impl Walk<'_> {
-    /// Adds virtual datasets. A missing source is a warning; its elements have the fill value.
+    /// Adds virtual datasets, each after those of this file that it refers to. A missing source is a warning; its
+    /// elements have the fill value.
     pub(super) fn resolve_virtual(&mut self, options: &OpenOptions) -> Result<()> {
-        let mut trees = HashMap::new();
-        for pending in std::mem::take(&mut self.virtual_datasets) {
-            let path = self.path(pending.parent, &pending.name);
-            let object = format!("\"{path}\"");
-            match self.virtual_layout(&pending, &object, &mut trees, options) {
-                Ok(layout) => {
-                    self.ctx.charge(128 * pending.desc.shape.rank() as u64)?;
-                    let desc = ArrayDesc { layout, ..pending.desc };
-                    let node = self.tree.add_array(pending.parent, &pending.name, desc)?;
-                    self.nodes.insert(pending.address, node);
-                    self.keep_attributes(node, pending.attributes)?;
-                }
-                Err(error) => {
-                    self.report_error(object, error)?;
-                    self.skipped.insert(pending.address, path);
+        let pending = std::mem::take(&mut self.virtual_datasets);
+        let paths: Vec<String> =
+            pending.iter().map(|own| self.path(own.parent, &own.name)).collect();
+        let numbers: HashMap<&str, usize> =
+            paths.iter().enumerate().map(|(k, path)| (path.as_str(), k)).collect();
+        // Virtual datasets that refer to each one, and the number of those that it waits for.
+        let (mut users, mut waits) = (vec![Vec::new(); paths.len()], vec![0_usize; paths.len()]);
+        for (k, own) in pending.iter().enumerate() {
+            for mapping in own.mappings.iter().filter(|mapping| mapping.file == ".") {
+                if let Some(source) = numbers.get(mapping.dataset.trim_matches('/')) {
+                    users[*source].push(k);
+                    waits[k] += 1;
                 }
             }
         }
+        let mut depths = vec![1; paths.len()];
+        let mut ready: VecDeque<usize> = (0..paths.len()).filter(|k| waits[*k] == 0).collect();
+        let mut pending: Vec<Option<PendingVirtual>> = pending.into_iter().map(Some).collect();
+        let mut opened = HashMap::new();
+        while let Some(k) = ready.pop_front() {
+            let Some(own) = pending[k].take() else { continue };
+            let object = format!("\"{}\"", paths[k]);
+            let layout = if depths[k] > MAX_DEPTH {
+                Err(refers("to each other through too many datasets"))
+            } else {
+                self.virtual_layout(&own, &object, &mut opened, options)
+            };
+            self.add_virtual(own, &paths[k], layout)?;
+            for user in &users[k] {
+                depths[*user] = depths[*user].max(depths[k] + 1);
+                waits[*user] -= 1;
+                if waits[*user] == 0 {
+                    ready.push_back(*user);
+                }
+            }
+        }
+        for (own, path) in pending.into_iter().zip(&paths) {
+            let Some(own) = own else { continue };
+            self.add_virtual(own, path, Err(refers("to themselves")))?;
+        }
         Ok(())
+    }
+
+    /// Adds a virtual dataset, or reports why it has no layout.
+    fn add_virtual(
+        &mut self,
+        own: PendingVirtual,
+        path: &str,
+        layout: Result<Layout>,
+    ) -> Result<()> {
+        let PendingVirtual { parent, name, address, attributes, desc, .. } = own;
+        match layout {
+            Ok(layout) => {
+                self.ctx.charge(128 * desc.shape.rank() as u64)?;
+                let node = self.tree.add_array(parent, &name, ArrayDesc { layout, ..desc })?;
+                self.nodes.insert(address, node);
+                self.keep_attributes(node, attributes)
+            }
+            Err(error) => {
+                self.skipped.insert(address, path.to_string());
+                self.report_error(format!("\"{path}\""), error)
+            }
+        }
     }
 
     fn virtual_layout(
         &mut self,
         pending: &PendingVirtual,
         object: &str,
-        trees: &mut HashMap<PathBuf, Tree>,
+        opened: &mut Opened,
         options: &OpenOptions,
     ) -> Result<Layout> {
         let PendingVirtual { desc, mappings, .. } = pending;
@@ -71,14 +177,13 @@ impl Walk<'_> {
         let (mut inputs, mut parts) = (Vec::new(), Vec::new());
         for mapping in mappings {
             let name = format!("\"{}\" of the file \"{}\"", mapping.dataset, mapping.file);
-            let Some(source) = self.source_array(mapping, trees, options)? else {
+            let Some(source) = self.source_array(mapping, opened, options)? else {
                 let message = format!("source {name} does not exist: read as the fill value");
                 self.ctx.charge(256 + message.len() as u64)?;
                 self.report.warn("hdf5-029", message).in_object(object);
                 continue;
             };
-            let refused =
-                |why: &str| Error::unsupported("hdf5-034", format!("source {name}: {why}"));
+            let refused = |why: &str| unusable(&name, why);
             let little = |array: &ArrayDesc| array.dtype.with_order(ByteOrder::Little);
             if little(&source) != little(desc) {
                 return Err(refused(&format!("its type is {}, not {}", source.dtype, desc.dtype)));
@@ -115,43 +220,50 @@ impl Walk<'_> {
     fn source_array(
         &self,
         mapping: &Mapping,
-        trees: &mut HashMap<PathBuf, Tree>,
+        opened: &mut Opened,
         options: &OpenOptions,
     ) -> Result<Option<ArrayDesc>> {
-        let own = |tree: &Tree| -> Result<Option<ArrayDesc>> {
-            let node = tree.at(mapping.dataset.trim_matches('/'));
-            let desc = node.and_then(|id| tree.node(id).array.as_ref());
-            desc.map(|desc| tree.resolve(desc).cloned()).transpose()
-        };
         let source = &self.ctx.source;
+        let path = mapping.dataset.trim_matches('/');
+        let unreadable =
+            |why: &str| unusable(&format!("\"{path}\""), &format!("cannot be read{why}"));
         if mapping.file == "." {
-            let path = mapping.dataset.trim_matches('/');
             if self.skipped.values().any(|skipped| skipped == path) {
-                let message = format!("source \"{path}\" cannot be read");
-                return Err(Error::unsupported("hdf5-034", message));
+                return Err(unreadable(""));
             }
-            return own(&self.tree);
+            if self.links.iter().any(|link| self.path(link.parent, &link.name) == path) {
+                return Err(unreadable(": it is a link"));
+            }
+            return array_at(&self.tree, path);
         }
-        let Some(path) = OtherFiles::find(source, &mapping.file, "hdf5-034")? else {
+        let Some(place) = OtherFiles::find(source, &mapping.file, "hdf5-034")? else {
             return Ok(None);
         };
-        let (start, _) = self.files.add(source, &path)?;
-        if !trees.contains_key(&path) {
-            let opened = super::open_source(Source::open(&path)?, options);
-            let parsed = opened.map_err(|e| {
-                if is_fatal(&e) {
-                    return e;
-                }
-                Error::unsupported("hdf5-035", format!("file \"{}\": {e}", mapping.file))
-            })?;
-            let nodes = parsed.tree.iter().count() as u64;
+        if !opened.contains_key(&place) {
+            let file = self.sources.open(&place, &mapping.file, options)?;
+            let nodes = file.tree.iter().count() as u64;
             self.ctx.charge(nodes.saturating_mul(1024))?;
-            trees.insert(path.clone(), parsed.tree);
+            let start = self.files.add_joined(source, &file.source, &place)?;
+            opened.insert(place.clone(), (file, start));
         }
-        let Some(mut desc) = own(&trees[&path])? else { return Ok(None) };
-        desc.layout = desc.layout.shifted(start)?;
+        let (file, start) = &opened[&place];
+        let Some(mut desc) = array_at(&file.tree, path)? else {
+            let error = file.errors.get(&format!("\"{path}\""));
+            return error.map_or(Ok(None), |error| Err(unreadable(&format!(": {error}"))));
+        };
+        desc.layout = desc.layout.shifted(*start)?;
         Ok(Some(desc))
     }
+}
+
+/// The error for virtual datasets that refer to others in a way that is not supported.
+fn refers(how: &str) -> Error {
+    unusable("virtual datasets", &format!("they refer {how}"))
+}
+
+/// The error for a source that cannot be used.
+fn unusable(source: &str, why: &str) -> Error {
+    Error::unsupported("hdf5-034", format!("source {source}: {why}"))
 }
 
 fn fits(indices: &[Indices], lengths: &[u64]) -> bool {

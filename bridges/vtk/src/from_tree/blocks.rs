@@ -50,7 +50,7 @@ impl Mesh {
         }
     }
 
-    /// A name for people, and one that is unique in the tree.
+    /// A display name, and a name that is unique in the tree.
     fn names(&self, tree: &Tree) -> (String, String) {
         match self {
             Self::Points(set) => (set.name.clone(), set.path.clone()),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::semantics::{Centring, Role};
 use spile_core::shape::Order;
 use spile_core::tree::{NodeId, Tree};
@@ -169,7 +169,7 @@ fn curvilinear(
         desc.semantics().role == Role::Mesh
             && type_name(desc.dtype).is_some()
             && desc.ragged().is_none()
-            && !matches!(desc.layout, Layout::PerFrame(_))
+            && desc.layout.frames().is_none()
     };
     let (position, mesh) = if let Some(array) = &tree.node(mesh).array {
         let (axes, components) = axes(array);

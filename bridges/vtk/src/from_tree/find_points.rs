@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::layout::ArrayDesc;
 use spile_core::semantics::Role;
 use spile_core::shape::Order;
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
@@ -176,7 +176,7 @@ fn cloud(tree: &Tree, mesh: NodeId, inside: &[Member<'_>], ids: &[NodeId]) -> Op
 
 /// Whether the elements of a point lie together.
 fn is_rows(desc: &ArrayDesc) -> bool {
-    matches!(desc.layout, Layout::PerFrame(_)) || desc.order() == Order::C
+    desc.layout.frames().is_some() || desc.order() == Order::C
 }
 
 /// The points of a grid that was read from a VTK file: the array `Points` next to the groups of that file.

@@ -21,7 +21,7 @@ use crate::wire::type_name;
 use crate::write::write;
 
 /// File type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     #[default]
     Image,
@@ -61,6 +61,8 @@ pub(crate) enum Target {
     Blocks,
     /// All frames in a collection.
     Collection,
+    /// All frames in one file.
+    Steps,
 }
 
 impl Target {
@@ -256,7 +258,7 @@ impl<'a> Snapshot<'a> {
         let mut tree = all.tree().clone();
         for (id, _, desc) in all.tree().arrays() {
             let own = all.tree().resolve(desc)?;
-            let Layout::PerFrame(table) = &own.layout else { continue };
+            let Some(table) = own.layout.frames() else { continue };
             let frame = match frame {
                 Some(frame) => frame,
                 None if table.len() == 1 => 0,
@@ -277,6 +279,16 @@ impl<'a> Snapshot<'a> {
         Ok(Self { all, frame, content: all.with_tree(tree), with_paths: false, with_images: false })
     }
 
+    /// The tree without some arrays.
+    pub(crate) fn without(mut self, arrays: &HashSet<NodeId>) -> Self {
+        let mut tree = self.content.tree().clone();
+        for id in arrays {
+            tree.node_mut(*id).array = None;
+        }
+        self.content = self.all.with_tree(tree);
+        self
+    }
+
     pub(crate) fn tree(&self) -> &Tree {
         self.content.tree()
     }
@@ -285,7 +297,7 @@ impl<'a> Snapshot<'a> {
     pub(super) fn find(&self, id: NodeId) -> Result<Option<Found>> {
         let Some(own) = &self.tree().node(id).array else { return Ok(None) };
         let desc = self.tree().resolve(own)?;
-        if matches!(desc.layout, Layout::PerFrame(_)) {
+        if desc.layout.frames().is_some() {
             let error = unsupported("a file of this type has one frame");
             return Err(error.hint("a .pvd collection has all frames"));
         }
@@ -425,7 +437,7 @@ impl<'a> Snapshot<'a> {
             if written.contains(&id)
                 || plan.restores(self.tree(), id)
                 || self.tree().resolve(desc)?.ragged().is_some()
-                || matches!(self.tree().resolve(desc)?.layout, Layout::PerFrame(_))
+                || self.tree().resolve(desc)?.layout.frames().is_some()
             {
                 continue;
             }

@@ -11,59 +11,73 @@ use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, NodeId, Tree, Value};
 
-use super::{METADATA, ROOT_GROUP, SECTIONS};
-use crate::from_tree::{Item, Kind, Plan, Snapshot, Values, metadata, unsupported};
-use crate::multiblock::{self, Blocks};
+use super::series::{Frame, Run, Series};
+use super::{METADATA, ROOT_GROUP, SECTIONS, STEP_NUMBERS, STEPS};
+use crate::from_tree::{Item, Kind, Plan, Values, unsupported};
+use crate::to_tree::AXIS_NAMES;
 use crate::write::write_values;
 
 /// A file before its values are written.
 struct File<'a> {
+    series: &'a Series<'a>,
     tree: Tree,
-    /// Arrays of the tree, their values, and the number of elements before these.
-    values: Vec<(NodeId, &'a Item, u64)>,
+    values: Vec<Stored<'a>>,
     /// Soft links and their targets.
     links: Vec<(String, String)>,
 }
 
-/// Fails if `content` cannot be written. Reads no values.
-pub(super) fn check(content: &Dataset) -> Result<()> {
-    let snapshot = Snapshot::new(content, None)?;
-    File::new(&snapshot, &multiblock::plan(&snapshot)?).map(drop)
+/// A dataset whose values are written after the structure of the file.
+struct Stored<'a> {
+    id: NodeId,
+    /// Number of the block; the field data of the file are the last.
+    block: usize,
+    item: &'a Item,
+    /// Number of elements before the values of each part.
+    places: Vec<u64>,
 }
 
-/// Writes all meshes and species of `content`.
-pub(super) fn write(hdf5: &dyn Format, content: &Dataset, sink: &mut Sink) -> Result<()> {
-    let mut snapshot = Snapshot::new(content, None)?;
-    (snapshot.with_paths, snapshot.with_images) = (true, true);
-    let mut blocks = multiblock::plan(&snapshot)?;
-    for (_, plan) in &mut blocks.blocks {
-        // Arrays without a path are not in the tree of a reader.
-        plan.generated.clear();
-    }
-    blocks.fields.generated.clear();
-    let mut file = File::new(&snapshot, &blocks)?;
+/// Fails if the file cannot be written. Reads no values.
+pub(super) fn check(series: &Series<'_>) -> Result<()> {
+    File::new(series).map(drop)
+}
+
+/// Writes all meshes and species of all frames.
+pub(super) fn write(hdf5: &dyn Format, series: &Series<'_>, sink: &mut Sink) -> Result<()> {
+    let mut file = File::new(series)?;
     let root = file.tree.group_at(ROOT_GROUP)?;
-    let plans: Vec<&Plan> = blocks.plans().collect();
-    file.tree.push_attr(root, METADATA, metadata(&snapshot, &plans)?)?;
+    file.tree.push_attr(root, METADATA, series.metadata()?)?;
     let Some(Writer::File(host)) = hdf5.abilities().writer else {
         return Err(unsupported("HDF5 is not written"));
     };
     let mut options = WriteOptions::default();
     options.guest_links = Some(file.links);
+    let content = series.content;
     let structure = content.with_tree(file.tree);
     host.write(&structure, sink, &options)?;
     let written = Dataset::open(hdf5, sink.source()?, &OpenOptions::from(content.limits()))?;
-    for (id, item, before) in file.values {
-        let path = &structure.tree().node(id).path;
-        if item.bytes()? == 0 {
-            continue;
-        }
+    let mut offsets = Vec::new();
+    for stored in &file.values {
+        let path = &structure.tree().node(stored.id).path;
         let desc = written.tree().at(path).and_then(|id| written.tree().array(id));
-        let Some(Layout::Plain { extents, .. }) = desc.map(|desc| &desc.layout) else {
-            return Err(unsupported("the dataset is not contiguous").in_object(path));
+        let Some(desc) = desc else { return Err(unsupported("not written").in_object(path)) };
+        let at = match &desc.layout {
+            Layout::Plain { extents, .. } => extents.parts().first().map_or(0, |part| part.offset),
+            _ if desc.shape.count() == Some(0) => 0,
+            _ => return Err(unsupported("the dataset is not contiguous").in_object(path)),
         };
-        let at = extents.parts().first().map_or(0, |part| part.offset);
-        write_values(&snapshot, item, sink, at + before * item.dtype.size() as u64)?;
+        offsets.push(at);
+    }
+    for number in 0..series.frames.unwrap_or(1) {
+        let later = if number > 0 { Some(series.frame(number)?) } else { None };
+        let frame = later.as_ref().unwrap_or(&series.first);
+        for (stored, at) in file.values.iter().zip(&offsets) {
+            let Some(place) = stored.places.get(number as usize) else { continue };
+            let item = frame.item(stored.block, stored.item)?;
+            if item.bytes()? > 0 {
+                let at = at + place * item.dtype.size() as u64;
+                write_values(&frame.snapshot, item, sink, at)?;
+            }
+        }
     }
     Ok(())
 }
@@ -76,28 +90,62 @@ fn floats(values: impl IntoIterator<Item = f64>) -> Value {
     Value::List(values.into_iter().map(Value::Float).collect())
 }
 
+/// The arrays of a block that are written, with their numbers and their tuples.
+struct Block<'a> {
+    number: usize,
+    plan: &'a Plan,
+    runs: &'a [Option<Run>],
+}
+
+impl<'a> Block<'a> {
+    fn items(&self) -> impl Iterator<Item = (&'a Item, &'a Run)> {
+        let items = self.plan.items.iter().zip(self.runs);
+        items.filter_map(|(item, run)| Some((item, run.as_ref()?)))
+    }
+
+    /// The tuples of an array.
+    fn run(&self, section: &str, name: Option<&str>) -> Option<&'a Run> {
+        let is_it = |item: &Item| item.section == section && name.is_none_or(|n| item.name == n);
+        self.items().find(|(item, _)| is_it(item)).map(|(_, run)| run)
+    }
+
+    /// Number of parts of points and cells.
+    fn parts(&self) -> usize {
+        let data = ["PointData", "CellData", "FieldData"];
+        let own = self.items().filter(|(item, _)| !data.contains(&item.section));
+        own.map(|(_, run)| run.parts()).max().unwrap_or(1)
+    }
+}
+
 impl<'a> File<'a> {
-    fn new(snapshot: &Snapshot<'_>, blocks: &'a Blocks) -> Result<Self> {
-        let tree = Tree::new(snapshot.all.limits());
-        let mut file = Self { tree, values: Vec::new(), links: Vec::new() };
+    fn new(series: &'a Series<'a>) -> Result<Self> {
+        let tree = Tree::new(series.content.limits());
+        let mut file = Self { series, tree, values: Vec::new(), links: Vec::new() };
         let root = file.tree.group_at(ROOT_GROUP)?;
+        let Frame { blocks, .. } = &series.first;
+        let last = blocks.blocks.len();
+        let block =
+            |number: usize, plan: &'a Plan| Block { number, plan, runs: &series.runs[number] };
+        let fields = block(last, &blocks.fields);
         if let [(_, plan)] = &blocks.blocks[..] {
-            file.block(snapshot, root, plan)?;
+            file.block(root, &block(0, plan))?;
             // The block has the time.
-            let fields = blocks.fields.items.iter().filter(|item| !item.attributes.is_empty());
-            file.arrays(root, plan, fields)?;
+            let own = fields.items().filter(|(item, _)| !item.attributes.is_empty());
+            file.arrays(root, &fields, own)?;
         } else {
             file.set_type(root, "MultiBlockDataSet", 2)?;
+            file.steps(root)?;
             let assembly = file.tree.add_group(root, "Assembly")?;
-            let mut used: HashSet<String> = ["Assembly", "FieldData"].map(String::from).into();
-            for (name, plan) in &blocks.blocks {
+            let mut used: HashSet<String> =
+                ["Assembly", "FieldData", STEPS].map(String::from).into();
+            for (number, (name, plan)) in blocks.blocks.iter().enumerate() {
                 let name = unique(name, &mut used);
                 let group = file.tree.add_group(root, &name)?;
-                file.block(snapshot, group, plan)?;
+                file.block(group, &block(number, plan))?;
                 let link = format!("{}/{name}", file.tree.node(assembly).path);
                 file.links.push((link, format!("/{ROOT_GROUP}/{name}")));
             }
-            file.arrays(root, &blocks.fields, blocks.fields.items.iter())?;
+            file.arrays(root, &fields, fields.items())?;
         }
         Ok(file)
     }
@@ -107,17 +155,68 @@ impl<'a> File<'a> {
         self.tree.push_attr(group, "Type", kind)
     }
 
+    /// Adds the times of the frames to a block or the file.
+    fn steps(&mut self, group: NodeId) -> Result<()> {
+        let (Some(frames), Some(axis)) = (self.series.frames, self.series.content.tree().frames())
+        else {
+            return Ok(());
+        };
+        let steps = self.tree.add_group(group, STEPS)?;
+        self.tree.push_attr(steps, "NSteps", Value::Int(frames as i64))?;
+        let (mut times, mut numbers) = (Vec::new(), Vec::new());
+        for frame in 0..frames {
+            let (time, step) = (axis.time(frame)?, axis.step(frame)?);
+            let shown = time.or(step.map(|step| step as f64)).unwrap_or(frame as f64);
+            times.extend(shown.to_le_bytes());
+            numbers.extend(step.unwrap_or(0).to_le_bytes());
+        }
+        let shape = || Shape::new([frames]);
+        let values =
+            self.tree.add_array(steps, "Values", ArrayDesc::inline(DType::F64, shape(), times))?;
+        let known = |what: &dyn Fn(u64) -> bool| (0..frames).all(what);
+        let has_times = known(&|frame| matches!(axis.time(frame), Ok(Some(_))));
+        let has_steps = known(&|frame| matches!(axis.step(frame), Ok(Some(_))));
+        if !has_times {
+            // They are steps or numbers of frames.
+            self.tree.push_attr(values, "times", Value::Bool(false))?;
+        }
+        if has_steps {
+            let desc = ArrayDesc::inline(DType::U64, shape(), numbers);
+            self.tree.add_array(steps, STEP_NUMBERS, desc)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a list of numbers per step, of `columns` columns, unless the file has no steps.
+    fn per_step(
+        &mut self,
+        group: NodeId,
+        name: &str,
+        columns: u64,
+        value: impl Fn(usize) -> Vec<u64>,
+    ) -> Result<()> {
+        let Some(frames) = self.series.frames else { return Ok(()) };
+        let numbers: Vec<u64> = (0..frames as usize).flat_map(value).collect();
+        let lengths = if columns == 0 { vec![frames] } else { vec![frames, columns] };
+        let path = format!("{}/{STEPS}/{name}", self.tree.node(group).path);
+        let (above, name) = path.rsplit_once('/').unwrap_or_default();
+        let above = self.tree.group_at(above)?;
+        self.numbers(above, name, &numbers, lengths)
+    }
+
     /// Adds a grid or points.
-    fn block(&mut self, snapshot: &Snapshot<'_>, group: NodeId, plan: &'a Plan) -> Result<()> {
+    fn block(&mut self, group: NodeId, block: &Block<'a>) -> Result<()> {
+        let plan = block.plan;
         let is_new = matches!(plan.kind, Kind::Rectilinear | Kind::Structured);
         self.set_type(group, plan.kind.name(), if is_new { 8 } else { 2 })?;
+        self.steps(group)?;
         match plan.kind {
             Kind::Image => {
                 let ends = plan.points.iter().flat_map(|n| [0, n.saturating_sub(1)]);
                 self.tree.push_attr(group, "WholeExtent", integers(ends))?;
                 let mut lines = [(0.0, 1.0); 3];
                 for (line, axis) in lines.iter_mut().zip(&plan.axes) {
-                    *line = snapshot.uniform(axis)?;
+                    *line = self.series.first.snapshot.uniform(axis)?;
                 }
                 self.tree.push_attr(group, "Origin", floats(lines.map(|line| line.0)))?;
                 self.tree.push_attr(group, "Spacing", floats(lines.map(|line| line.1)))?;
@@ -126,46 +225,76 @@ impl<'a> File<'a> {
             }
             Kind::Rectilinear | Kind::Structured => {
                 self.tree.push_attr(group, "Dimensions", integers(plan.points))?;
-            }
-            Kind::Unstructured => {
-                self.count_points(group, plan)?;
-                self.count_cells(group, plan, "Cells")?;
-            }
-            Kind::Poly => {
-                self.count_points(group, plan)?;
-                for (name, section) in SECTIONS {
-                    let cells = self.tree.add_group(group, name)?;
-                    self.count_cells(cells, plan, section)?;
+                let names = match plan.kind {
+                    Kind::Structured => &["PointOffsets"][..],
+                    _ => &["XCoordinatesOffsets", "YCoordinatesOffsets", "ZCoordinatesOffsets"],
+                };
+                for name in names {
+                    self.per_step(group, name, 0, |_| vec![0])?;
                 }
             }
-        }
-        self.arrays(group, plan, plan.items.iter())
-    }
-
-    fn count_points(&mut self, group: NodeId, plan: &Plan) -> Result<()> {
-        let points = plan.items.iter().find(|item| item.section == "Points");
-        self.number(group, "NumberOfPoints", points.map_or(0, |item| item.tuples))
-    }
-
-    /// Adds the numbers of cells and of their corners, and the arrays of a section without cells.
-    fn count_cells(&mut self, group: NodeId, plan: &Plan, section: &str) -> Result<()> {
-        let own = || plan.items.iter().filter(|item| item.section == section);
-        let count = |name: &str| own().find(|item| item.name == name).map(|item| item.tuples);
-        self.number(group, "NumberOfCells", count("offsets").unwrap_or(0))?;
-        self.number(group, "NumberOfConnectivityIds", count("connectivity").unwrap_or(0))?;
-        if count("offsets").is_none() {
-            self.number(group, "Offsets", 0)?;
-            self.array(group, "Connectivity", DType::I64, vec![0])?;
-            if section == "Cells" {
-                self.array(group, "Types", DType::U8, vec![0])?;
+            Kind::Unstructured => {
+                self.parts(group, block, &[(group, "Cells")])?;
+            }
+            Kind::Poly => {
+                let mut cells = Vec::new();
+                for (name, section) in SECTIONS {
+                    cells.push((self.tree.add_group(group, name)?, section));
+                }
+                self.parts(group, block, &cells)?;
             }
         }
-        Ok(())
+        self.arrays(group, block, block.items())
     }
 
-    fn number(&mut self, group: NodeId, name: &str, value: u64) -> Result<()> {
-        let layout = Layout::Inline(value.to_le_bytes().into(), Order::C);
-        let desc = ArrayDesc::new(DType::I64, Shape::new([1]), layout);
+    /// Adds the numbers of points and of cells, and where those of each step begin.
+    fn parts(&mut self, group: NodeId, block: &Block<'a>, cells: &[(NodeId, &str)]) -> Result<()> {
+        let parts = block.parts();
+        let counts = |run: Option<&Run>| -> Vec<u64> {
+            (0..parts).map(|part| run.map_or(0, |run| run.count(part))).collect()
+        };
+        let points = block.run("Points", None);
+        self.numbers(group, "NumberOfPoints", &counts(points), vec![parts as u64])?;
+        let mut starts = Vec::new();
+        for (own, section) in cells {
+            let offsets = block.run(section, Some("offsets"));
+            let corners = block.run(section, Some("connectivity"));
+            self.numbers(*own, "NumberOfCells", &counts(offsets), vec![parts as u64])?;
+            let corner_counts = counts(corners);
+            self.numbers(*own, "NumberOfConnectivityIds", &corner_counts, vec![parts as u64])?;
+            if offsets.is_none() {
+                let entries = if *section == "Cells" { parts } else { 1 };
+                self.numbers(*own, "Offsets", &vec![0; entries], vec![entries as u64])?;
+                self.array(*own, "Connectivity", DType::I64, vec![0])?;
+                if *section == "Cells" {
+                    self.array(*own, "Types", DType::U8, vec![0])?;
+                }
+            }
+            starts.push((offsets, corners));
+        }
+        let start = |run: Option<&Run>, step: usize| run.map_or(0, |run| run.start(step));
+        let columns = cells.len() as u64;
+        self.per_step(group, "NumberOfParts", 0, |_| vec![1])?;
+        self.per_step(group, "PartOffsets", 0, |step| vec![step.min(parts - 1) as u64])?;
+        self.per_step(group, "PointOffsets", 0, |step| vec![start(points, step)])?;
+        let all = |pick: usize, step: usize| -> Vec<u64> {
+            let both = starts.iter().map(|(offsets, corners)| [*offsets, *corners][pick]);
+            both.map(|run| start(run, step)).collect()
+        };
+        self.per_step(group, "CellOffsets", columns, |step| all(0, step))?;
+        self.per_step(group, "ConnectivityIdOffsets", columns, |step| all(1, step))
+    }
+
+    fn numbers(
+        &mut self,
+        group: NodeId,
+        name: &str,
+        values: &[u64],
+        lengths: Vec<u64>,
+    ) -> Result<()> {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let layout = Layout::Inline(bytes.into(), Order::C);
+        let desc = ArrayDesc::new(DType::I64, Shape::new(lengths), layout);
         self.tree.add_array(group, name, desc).map(drop)
     }
 
@@ -183,32 +312,38 @@ impl<'a> File<'a> {
     /// Adds arrays of a block.
     fn arrays(
         &mut self,
-        block: NodeId,
-        plan: &Plan,
-        items: impl Iterator<Item = &'a Item>,
+        group: NodeId,
+        block: &Block<'a>,
+        items: impl Iterator<Item = (&'a Item, &'a Run)>,
     ) -> Result<()> {
         let mut used: HashMap<&str, HashSet<String>> = HashMap::new();
+        let mut axes = AXIS_NAMES.into_iter();
         // VTK 9.7 cannot read text.
-        let numbers = items.filter(|item| !matches!(item.values, Values::Texts(_)));
-        for item in numbers {
-            let mut lengths = lengths(plan, item);
-            let (mut group, mut name, mut before) = (String::new(), item.name.clone(), 0);
+        for (item, run) in items.filter(|(item, _)| !matches!(item.values, Values::Texts(_))) {
+            let mut lengths = lengths(block.plan, item, run, self.series.frames.is_some());
+            let starts = (0..run.parts()).map(|part| run.start(part) * item.components);
+            let mut places: Vec<u64> = starts.collect();
+            let (mut section, mut name) = (String::new(), item.name.clone());
             match item.section {
-                "Coordinates" => name = format!("{}Coordinates", item.name.to_uppercase()),
+                "Coordinates" => {
+                    // They are in the order of the axes; their names may be those of arrays.
+                    let axis = axes.next().unwrap_or_default();
+                    name = format!("{}Coordinates", axis.to_uppercase());
+                }
                 "Points" => name = "Points".into(),
                 "PointData" | "CellData" | "FieldData" => {
-                    group = format!("/{}", item.section);
+                    section = format!("/{}", item.section);
                     name = unique(&item.name, used.entry(item.section).or_default());
+                    self.data_offsets(group, block, (item, run), &name)?;
                 }
-                section => {
-                    let of_surface = SECTIONS.iter().find(|(_, xml)| *xml == section);
-                    group = of_surface.map(|(name, _)| format!("/{name}")).unwrap_or_default();
+                of_cells => {
+                    let of_surface = SECTIONS.iter().find(|(_, xml)| *xml == of_cells);
+                    section = of_surface.map(|(name, _)| format!("/{name}")).unwrap_or_default();
                     name = match name.as_str() {
                         "connectivity" => "Connectivity".into(),
                         "types" if item.dtype == DType::U8 => "Types".into(),
                         "offsets" => {
-                            // The first offset, 0, is not in XML files.
-                            (lengths[0], before) = (lengths[0].saturating_add(1), 1);
+                            (places, lengths) = offset_places(run, of_surface.is_none());
                             "Offsets".into()
                         }
                         _ => {
@@ -220,23 +355,65 @@ impl<'a> File<'a> {
                     };
                 }
             }
-            let group = format!("{}{group}", self.tree.node(block).path);
-            let group = self.tree.group_at(&group)?;
-            let id = self.array(group, &name, item.dtype, lengths)?;
+            let section = format!("{}{section}", self.tree.node(group).path);
+            let section = self.tree.group_at(&section)?;
+            let id = self.array(section, &name, item.dtype, lengths)?;
             let mut attrs = Attrs::new();
             attrs.extend(item.attributes.iter().map(|(name, value)| (*name, value.clone().into())));
             attrs.extend(item.units.as_ref().map(|units| ("units", units.clone().into())));
             self.tree.set_attrs(id, attrs)?;
-            self.values.push((id, item, before));
+            self.values.push(Stored { id, block: block.number, item, places });
+        }
+        Ok(())
+    }
+
+    /// Adds where the values of an array begin in each step.
+    fn data_offsets(
+        &mut self,
+        group: NodeId,
+        block: &Block<'a>,
+        (item, run): (&Item, &Run),
+        name: &str,
+    ) -> Result<()> {
+        let on_grid = is_structured(block.plan) && item.section != "FieldData";
+        let start =
+            |step: usize| vec![if on_grid { run.part(step) as u64 } else { run.start(step) }];
+        self.per_step(group, &format!("{}Offsets/{name}", item.section), 0, start)?;
+        if item.section == "FieldData" {
+            let sizes = |step: usize| vec![item.components, run.count(step)];
+            self.per_step(group, &format!("FieldDataSizes/{name}"), 2, sizes)?;
         }
         Ok(())
     }
 }
 
-/// Lengths of the dataset of an array, the slowest index first. Axes of one point are omitted in arrays on points and
-/// cells.
-fn lengths(plan: &Plan, item: &Item) -> Vec<u64> {
-    let is_structured = matches!(plan.kind, Kind::Image | Kind::Rectilinear | Kind::Structured);
+fn is_structured(plan: &Plan) -> bool {
+    matches!(plan.kind, Kind::Image | Kind::Rectilinear | Kind::Structured)
+}
+
+/// Places of the offsets of cells, and the length of their dataset. Each part begins with a 0, which XML files do not
+/// have; in surfaces, readers count only parts that begin before the first cell of the part (`vtkHDFReader`).
+fn offset_places(run: &Run, for_each: bool) -> (Vec<u64>, Vec<u64>) {
+    let (mut places, mut len) = (Vec::new(), 0_u64);
+    let mut before = 0;
+    for part in 0..run.parts() {
+        let start = run.start(part);
+        while before < part && run.start(before) < start {
+            before += 1;
+        }
+        let zeros = if for_each { part } else { before };
+        let place = start.saturating_add(zeros as u64).saturating_add(1);
+        places.push(place);
+        len = len.max(place.saturating_add(run.count(part)));
+    }
+    (places, vec![len])
+}
+
+/// Lengths of the dataset of an array, the slowest index first: with steps, the parts of grids are the first one. Axes
+/// of one point are omitted in arrays on points and cells.
+fn lengths(plan: &Plan, item: &Item, run: &Run, with_steps: bool) -> Vec<u64> {
+    let is_structured = is_structured(plan);
+    let on_grid = ["Points", "PointData", "CellData"].contains(&item.section) && is_structured;
     let mut lengths: Vec<u64> = match item.section {
         "Points" if is_structured => plan.points.into(),
         "PointData" if is_structured => plan.points.into_iter().filter(|n| *n != 1).collect(),
@@ -244,10 +421,13 @@ fn lengths(plan: &Plan, item: &Item) -> Vec<u64> {
             let cells = plan.points.iter().filter(|n| **n != 1);
             cells.map(|n| n.saturating_sub(1)).collect()
         }
-        _ => vec![item.tuples],
+        _ => vec![run.total()],
     };
     if lengths.is_empty() {
         lengths.push(1);
+    }
+    if on_grid && with_steps {
+        lengths.push(run.parts() as u64);
     }
     lengths.reverse();
     if item.components != 1 {

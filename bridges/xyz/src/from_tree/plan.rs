@@ -11,6 +11,7 @@ use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::semantics::{Quantity, Role, Semantics};
 use spile_core::tree::{Node, NodeId};
 use spile_core::wire::ByteOrder;
+use spile_interchange::structure::angstroms;
 use spile_interchange::{Kept, Losses};
 
 use crate::to_tree::{ATOMS, CELL, INFO, PBC, logical, own_dims, property_dims, quantity};
@@ -43,19 +44,6 @@ pub(super) fn letter(dtype: DType) -> Option<Letter> {
         Kind::Bool => Some(Letter::Logical),
         Kind::Text => Some(Letter::Text),
         _ => None,
-    }
-}
-
-/// The factor to ångström, the unit of length of XYZ files; 1 for unknown units.
-pub(super) fn scale(units: Option<&str>) -> f64 {
-    // CODATA 2022.
-    const BOHR: f64 = 0.529_177_210_544;
-    match units.map(str::trim) {
-        Some("bohr" | "Bohr" | "a0" | "au") => BOHR,
-        Some("nm") => 10.0,
-        Some("pm") => 0.01,
-        Some("m") => 1e10,
-        _ => 1.0,
     }
 }
 
@@ -219,6 +207,9 @@ impl Plan {
         let (tree, path) = (content.tree(), &node.path);
         let Ok(desc) = tree.resolve(own) else { return };
         let mut push = |kind, reason: &str| losses.push_loss(Loss::new(path, kind, reason));
+        if self.cell == tree.at(path) && angstroms(node.attrs.get_str("units")) != 1.0 {
+            push(LossKind::Values, "lengths are written in ångström");
+        }
         let letter = letter(desc.dtype).unwrap_or(Letter::Real);
         let dtype = match letter {
             Letter::Real => DType::F64,

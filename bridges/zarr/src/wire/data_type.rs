@@ -96,7 +96,7 @@ impl DataType {
         }
     }
 
-    /// This type with all numbers in `order`.
+    /// Returns this type with all numbers in `order`.
     pub(crate) fn with_order(mut self, order: ByteOrder) -> Self {
         let set = |element: &mut Element| element.dtype = element.dtype.with_order(order);
         match &mut self {

@@ -1,7 +1,7 @@
 //! `spile cat`.
 
 use spile::error::ErrorKind;
-use spile::layout::{ArrayDesc, Layout};
+use spile::layout::ArrayDesc;
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
 use spile::tree::{Node, Tree};
@@ -17,7 +17,8 @@ const NAMES: usize = 5;
 ///
 /// A selection has the syntax of NumPy: '0:100, 3', '::10', '-5:', '..., 0'. Indices count from 0. Frames
 /// are the first dimension of an array that has frames: '-1' is the last frame, '0:10, :, 2' a column of the
-/// first ten frames. Without a selection all frames are printed. Each line is a row; columns are separated by
+/// first ten frames. Without a selection all frames are printed. A frame that does not store the array has the
+/// values that its format defines, for example those of frame 0 (HOOMD). Each line is a row; columns are separated by
 /// tabs. The last index varies fastest, independent of the order in the file.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // Options of the command line.
@@ -53,7 +54,7 @@ pub(crate) struct CatArgs {
     /// Print one element, counted from 0, also if the elements have different lengths
     #[arg(long, value_name = "N", conflicts_with = "selection")]
     element: Option<u64>,
-    /// Print stored values, without scaling
+    /// Print stored values, without scaling, and only frames that store the array
     #[arg(long)]
     stored: bool,
 }
@@ -79,22 +80,23 @@ impl CatArgs {
 }
 
 pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    context.each_file(std::slice::from_ref(&args.file), out, |entry, out| {
-        let file = context.open(entry.path)?;
+    context.each_path(vec![Ok(args.file.clone())], out, |entry, out| {
+        let opened = context.open(entry.path)?;
+        let file = if args.stored { opened } else { opened.effective() };
         let tree = file.tree();
         let (node, desc, mut selection) =
             resolve(tree, args.name.as_deref(), args.selection.as_deref())?;
         let resolved = tree.resolve(desc)?;
-        let (frames, single) = match &resolved.layout {
-            Layout::PerFrame(table) => {
+        let (frames, single) = match resolved.layout.frames() {
+            Some(table) => {
                 let pick = args.frames(&mut selection)?;
                 let single = pick.is_one_frame() || table.len() == 1;
                 (Some(pick.frames(table.len())?), single)
             }
-            _ if args.frame.is_some() || args.frames.is_some() => {
+            None if args.frame.is_some() || args.frames.is_some() => {
                 return Err(Error::argument(format!("\"{}\" has no frames", node.path)));
             }
-            _ => (None, true),
+            None => (None, true),
         };
         if let (None, Some(number)) = (&frames, args.element) {
             selection = element(resolved, number)?;
@@ -238,9 +240,9 @@ fn named_array<'a>(tree: &'a Tree, name: &str) -> Result<(&'a Node, &'a ArrayDes
     Err(ambiguous(format!("\"{name}\" is a group; specify an array"), names))
 }
 
-/// The only array of a file.
+/// The only array of a file that is not a coordinate of another.
 pub(super) fn only_array(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
-    let mut arrays = tree.arrays();
+    let mut arrays = tree.main_arrays();
     match (arrays.next(), arrays.next()) {
         (Some((_, node, desc)), None) => Ok((node, desc)),
         (None, _) => Err(Error::argument("the file has no arrays")),
@@ -272,10 +274,12 @@ pub(super) fn open_in_frame(
     frame: Option<i64>,
 ) -> Result<(Option<u64>, Array)> {
     let path = &node.path;
-    let count = match &file.tree().resolve(desc)?.layout {
-        Layout::PerFrame(table) => table.len(),
-        _ if frame.is_some() => return Err(Error::argument(format!("\"{path}\" has no frames"))),
-        _ => return Ok((None, file.open_array(desc)?)),
+    let count = match file.tree().resolve(desc)?.layout.frames() {
+        Some(table) => table.len(),
+        None if frame.is_some() => {
+            return Err(Error::argument(format!("\"{path}\" has no frames")));
+        }
+        None => return Ok((None, file.open_array(desc)?)),
     };
     if frame.is_none() && count != 1 {
         return Err(Error::argument(format!("\"{path}\" has {count} frames; specify one"))

@@ -52,7 +52,7 @@ fn examine(
     context: &Context,
 ) -> Result<Check> {
     if let Some(format) = folder {
-        return check_folder(format, path, &context.limits);
+        return check_folder(format, path, &context.options());
     }
     let source = context.source(path)?;
     spile_ops::check(&spile::REGISTRY, &source, &context.limits, args.strict)

@@ -292,18 +292,29 @@ impl Job<'_> {
     }
 }
 
-/// Prints losses as warnings. Many losses of one kind with the same reason are one line, unless details are
-/// requested.
-fn print_losses<'a>(path: &Path, losses: impl IntoIterator<Item = &'a Loss>, context: &Context) {
+/// Prints losses as warnings. Many losses of one kind with the same reason are one line, and so are objects that are
+/// written with other names, unless details are requested.
+pub(super) fn print_losses<'a>(
+    path: &Path,
+    losses: impl IntoIterator<Item = &'a Loss>,
+    context: &Context,
+) {
     for group in convert::group(losses) {
-        if group.losses.len() > FEW && !context.verbose {
-            context.warn(path, &format!("not written: {}", group_text(&group)));
+        let verb = verb(group.kind);
+        let few = group.losses.len() <= if group.kind == LossKind::Name { 1 } else { FEW };
+        if !few && !context.verbose {
+            context.warn(path, &format!("{verb}: {}", group_text(&group)));
             continue;
         }
         for loss in &group.losses {
-            context.warn(path, &format!("not written: {}", loss_text(loss)));
+            context.warn(path, &format!("{verb}: {}", loss_text(loss)));
         }
     }
+}
+
+/// What happens to an object with a loss of this kind.
+fn verb(kind: LossKind) -> &'static str {
+    if kind == LossKind::Name { "renamed" } else { "not written" }
 }
 
 /// A group of losses as text: `12 arrays (not on the grid): a, b, c, ...`.
@@ -313,6 +324,7 @@ fn group_text(group: &LossGroup<'_>) -> String {
         LossKind::Array | LossKind::Group | LossKind::Attribute => {
             text::count(count, group.kind.name())
         }
+        LossKind::Name => text::count(count, "object"),
         kind => format!("{} of {}", kind.name(), text::count(count, "object")),
     };
     let name = |loss: &&Loss| {
@@ -321,7 +333,14 @@ fn group_text(group: &LossGroup<'_>) -> String {
     };
     let names: Vec<String> = group.losses.iter().take(FEW).map(name).collect();
     let more = if group.losses.len() > FEW { ", ..." } else { "" };
-    let text = format!("{what} ({}): {}{more}", group.reason, names.join(", "));
+    let names = names.join(", ");
+    let text = match group.kind {
+        LossKind::Name => {
+            let first = group.losses.first().map_or("", |loss| &loss.reason);
+            format!("{what}: {names}{more} (the first: {first})")
+        }
+        _ => format!("{what} ({}): {names}{more}", group.reason),
+    };
     text::one_line(&text).into_owned()
 }
 
@@ -329,11 +348,12 @@ fn group_text(group: &LossGroup<'_>) -> String {
 fn loss_text(loss: &Loss) -> String {
     let Loss { path, kind, name, reason } = loss;
     let path = if path.is_empty() { "the file" } else { path };
-    let what = match name {
-        Some(name) => format!("{} {name}", kind.name()),
-        None => kind.name().to_string(),
+    let what = match (name, kind) {
+        (Some(name), _) => format!(": {} {name}", kind.name()),
+        (None, LossKind::Name) => String::new(),
+        (None, _) => format!(": {}", kind.name()),
     };
-    text::one_line(&format!("{path}: {what} ({reason})")).into_owned()
+    text::one_line(&format!("{path}{what} ({reason})")).into_owned()
 }
 
 fn difference_text(row: &Row) -> String {

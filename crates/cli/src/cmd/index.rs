@@ -15,7 +15,8 @@ use crate::cmd::prelude::*;
 /// The default is Kerchunk JSON: a virtual Zarr store whose chunks are byte ranges of the original, for
 /// xarray and zarr. --parquet writes the same references as a folder of Parquet tables that are loaded on
 /// demand, for large numbers of chunks. --h5 writes a small HDF5 file with external storage, for h5py, MATLAB
-/// and IDL. The index contains the absolute path of the original. Arrays that cannot be referenced are
+/// and IDL. The index contains the absolute path of the original. A frame that does not store an array has the
+/// values that its format defines, for example those of frame 0 (HOOMD). Arrays that cannot be referenced are
 /// listed and the exit status is 3; with --strict that is an error.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // Flags of the command line.
@@ -34,6 +35,9 @@ pub(crate) struct IndexArgs {
     /// Fail if an array cannot be referenced
     #[arg(long)]
     strict: bool,
+    /// Reference only frames that store an array, without values that a format defines for the others
+    #[arg(long)]
+    stored: bool,
     #[command(flatten)]
     pick: PickArgs,
 }
@@ -51,7 +55,8 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
     let locate = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(locate)?;
     let pick = args.pick.pick_of(&opened).map_err(locate)?;
-    let content = if pick.is_all() { opened } else { subset(&opened, &pick)? };
+    let picked = if pick.is_all() { opened } else { subset(&opened, &pick)? };
+    let content = if args.stored { picked } else { picked.effective() };
     let locate = |e: Error| match content.format() {
         Some(format) => locate(e).with_format(format.name),
         None => locate(e),

@@ -23,8 +23,7 @@ pub(crate) struct InfoArgs {
 }
 
 pub(crate) fn run(args: &InfoArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    context.each_file(&args.files, out, |entry, out| {
-        let file = context.open(entry.path)?;
+    context.each_dataset(&args.files, out, |entry, file, out| {
         let info = spile_ops::info(&file)?;
         if context.json {
             return out.json_of(entry, &info);

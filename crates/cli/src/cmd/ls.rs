@@ -27,8 +27,7 @@ pub(crate) struct LsArgs {
 }
 
 pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    context.each_file(&args.files, out, |entry, out| {
-        let file = context.open(entry.path)?;
+    context.each_dataset(&args.files, out, |entry, file, out| {
         let pick = args.pick.pick_of(&file)?;
         let rows = spile_ops::list(file.tree(), &pick, args.depth)?;
         if context.json {

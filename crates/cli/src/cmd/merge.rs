@@ -2,7 +2,7 @@
 
 use spile::format::Format;
 use spile::sink::TemporaryFolder;
-use spile::{Dataset, Source};
+use spile::{Dataset, Limits, Source};
 
 use super::convert::{Job, WriteArgs};
 use crate::cmd::prelude::*;
@@ -25,7 +25,7 @@ pub(crate) struct MergeArgs {
 
 pub(crate) fn run(args: &MergeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let target = args.write.target(&args.output)?;
-    let format = common_format(&args.files)?;
+    let format = probe_common(&args.files, &context.limits)?;
     let job = Job { from: &args.files[0], to: &args.output, format: target, write: &args.write };
     if let Some(concatenator) = format.abilities().concatenator {
         // Files that contain frames are concatenated by the rules of their format.
@@ -42,10 +42,10 @@ pub(crate) fn run(args: &MergeArgs, context: &Context, out: &mut Output) -> Resu
 }
 
 /// The common format of all files.
-fn common_format(files: &[PathBuf]) -> Result<&'static dyn Format> {
+fn probe_common(files: &[PathBuf], limits: &Limits) -> Result<&'static dyn Format> {
     let probe = |path: &PathBuf| {
         let source = Source::open(path)?;
-        spile::REGISTRY.probe(&source).map_err(|e| e.with_path(path))
+        spile::REGISTRY.probe_within(&source, limits).map_err(|e| e.with_path(path))
     };
     let first = probe(&files[0])?;
     for path in &files[1..] {

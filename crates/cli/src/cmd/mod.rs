@@ -16,9 +16,11 @@ pub(crate) mod man;
 pub(crate) mod map;
 pub(crate) mod merge;
 pub(crate) mod plot;
+pub(crate) mod records;
 pub(crate) mod salvage;
 pub(crate) mod scda;
 pub(crate) mod sdf;
+pub(crate) mod spectrum;
 pub(crate) mod stat;
 pub(crate) mod taf;
 pub(crate) mod tour;
@@ -62,6 +64,9 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Hash(args) => hash::run(args, context, out),
         Command::Index(args) => index::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
+        Command::Records(args) => records::run(args, context, out),
+        Command::Spectrum(args) => spectrum::spectrum(args, context, out),
+        Command::Spectrogram(args) => spectrum::over_time(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
         Command::Watch(args) => watch::run(args, context, out),
         Command::Sdf(args) => sdf::run(args, context, out),

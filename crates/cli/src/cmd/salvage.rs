@@ -77,7 +77,7 @@ fn save(args: &SalvageArgs, item: &Item, target: &Path, context: &Context) -> Re
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     }
     let mut sink = Sink::create(target, overwrite(args.overwrite))?;
-    let format = spile::REGISTRY.probe(&source)?;
+    let format = spile::REGISTRY.probe_within(&source, &context.limits)?;
     let salvager = format.abilities().salvager.ok_or_else(|| {
         let message = format!("salvaging {} files is not supported", format.info().name);
         Error::unsupported("", message).with_path(file)
@@ -127,7 +127,7 @@ fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -
         // Files in folders whose format does not support salvaging are skipped.
         let format = match item.folder {
             Some(format) => format,
-            None => spile::REGISTRY.probe(&context.source(&item.path)?)?,
+            None => spile::REGISTRY.probe_within(&context.source(&item.path)?, &context.limits)?,
         };
         if searched && format.info().salvage == Grade::None {
             return Ok(None);

@@ -37,8 +37,7 @@ const WIDTH: usize = 80;
 pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let bins = args.hist.then_some(args.bins.unwrap_or(BINS));
     let more = More { components: args.components, bins };
-    context.each_file(&args.files, out, |entry, out| {
-        let file = context.open(entry.path)?;
+    context.each_dataset(&args.files, out, |entry, file, out| {
         let pick = args.pick.pick_of(&file)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;

@@ -4,17 +4,19 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, SystemTime};
 
 use spile::format::Folder;
-use spile_ops::watch::{Frame, frames, watch};
+use spile::layout::ArrayDesc;
+use spile::semantics::Role;
+use spile_ops::watch::{Frame, Growth, frames, growth, watch};
 
 use super::info::moment;
 use crate::cmd::prelude::*;
 
 /// Follow a run: print a line for every new frame until interrupted.
 ///
-/// Frames of a trajectory are shown once they are committed; a dump in a folder once it no longer changes.
+/// Of a file without frames, such as a TAF signal, a line is printed when an array has become longer. Frames of a trajectory are shown once they are committed; a dump in a folder once it no longer changes.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Trajectory, or folder with the dumps of a run
+    /// Trajectory, signal, or folder with the dumps of a run
     file: PathBuf,
     /// Polling interval in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
@@ -51,6 +53,10 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
     let open = || spile::open_with(path, &context.options());
     let (mut inode, mut seen) = (stamp(path)?.0, stamps(path)?);
     let mut dataset = open()?;
+    let is_trace = |desc: &ArrayDesc| desc.semantics().role == Role::Trace;
+    if dataset.tree().frames().is_none() && dataset.arrays().any(|(_, _, desc)| is_trace(desc)) {
+        return follow(args, &dataset, pause, context, out);
+    }
     // The state when the dataset was opened; `seen` is the state of the previous poll.
     let mut opened = seen.clone();
     let count = |dataset: &Dataset| frames(dataset).map_err(|e| e.with_path(path));
@@ -83,6 +89,56 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
         }
         seen = now;
     }
+}
+
+/// Prints a line for every array that has become longer.
+fn follow(
+    args: &WatchArgs,
+    first: &Dataset,
+    pause: Duration,
+    context: &Context,
+    out: &mut Output,
+) -> Result<Exit> {
+    let path = &args.file;
+    let (mut last, mut seen) = (first.clone(), stamp(path)?);
+    let mut left = args.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        out.flush()?;
+        std::thread::sleep(pause);
+        let now = stamp(path)?;
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        // A file that is being written may not be complete; the next change is awaited.
+        let Ok(dataset) = spile::open_with(path, &context.options()) else { continue };
+        for grown in growth(&last, &dataset).map_err(|e| e.with_path(path))? {
+            show_growth(&grown, &dataset, context, out)?;
+            left = left.saturating_sub(1);
+        }
+        last = dataset;
+    }
+    Ok(Exit::Yes)
+}
+
+fn show_growth(
+    grown: &Growth,
+    dataset: &Dataset,
+    context: &Context,
+    out: &mut Output,
+) -> Result<()> {
+    if context.json {
+        return out.json(grown);
+    }
+    let Growth { array, dimension, from, to, .. } = grown;
+    let shape = dataset.array(array).map_or(String::new(), |array| array.shape().to_string());
+    let number = dimension + 1;
+    write!(out, "{array}  {shape}  dimension {number}: {from} -> {to}")?;
+    if let (Some(min), Some(max), Some(mean)) = (grown.min, grown.max, grown.mean) {
+        let [min, max, mean] = [min, max, mean].map(|value| text::short(value.0));
+        write!(out, "  min {min}  max {max}  mean {mean}")?;
+    }
+    Ok(writeln!(out)?)
 }
 
 fn show(frame: &Frame, context: &Context, out: &mut Output) -> Result<()> {

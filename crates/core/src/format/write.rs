@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use super::{Folder, Format};
 use crate::sink::FolderSink;
-use crate::{DType, Dataset, Error, Limits, Order, Overwrite, Result, Sink};
+use crate::{Coord, DType, Dataset, Error, Limits, Order, Overwrite, Result, Sink};
+
+/// Most points of a uniform coordinate that are written for an array without elements.
+const MOST_POINTS: u64 = 1 << 20;
 
 /// What a format can store without help.
 #[derive(Clone, Copy, Debug)]
@@ -121,12 +124,29 @@ pub struct WriteOptions {
     /// The content is that of a [`Guest`](super::Guest): it is written without metadata of its own, with soft links
     /// of these paths and targets. Applied by HDF5.
     pub guest_links: Option<Vec<(String, String)>>,
+    /// Attributes of a [`Guest`](super::Guest) with types that values of a tree do not have. Applied by HDF5.
+    pub guest_attributes: Vec<GuestAttribute>,
+}
+
+/// An attribute with an element type of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GuestAttribute {
+    /// Path of the object; empty for the root.
+    pub path: String,
+    /// Name.
+    pub name: String,
+    /// Element type, little-endian.
+    pub dtype: DType,
+    /// Lengths; none for a single element.
+    pub dims: Vec<u64>,
+    /// The elements.
+    pub bytes: Vec<u8>,
 }
 
 impl WriteOptions {
-    /// Fails with an argument error if an option is set that is not in the list of `accepted` ones:
-    /// `compression`, `chunks`, `shards`.
-    fn check(&self, name: &str, accepted: &[&str]) -> Result<()> {
+    /// Whether an option is set. Fails with an argument error if one is set that is not in the list of `accepted`
+    /// ones: `compression`, `chunks`, `shards`.
+    fn check(&self, name: &str, accepted: &[&str]) -> Result<bool> {
         let set = [
             ("compression", self.compression.is_some()),
             ("chunks", !self.chunks.is_empty()),
@@ -134,7 +154,7 @@ impl WriteOptions {
         ];
         match set.iter().find(|(option, set)| *set && !accepted.contains(option)) {
             Some((option, _)) => Err(Error::argument(format!("{name} files have no {option}"))),
-            None => Ok(()),
+            None => Ok(set.iter().any(|(_, set)| *set)),
         }
     }
 }
@@ -200,7 +220,7 @@ impl FromStr for Compression {
 /// Writes datasets as files of one format.
 pub trait FormatWriter: Send + Sync {
     /// What the format can store, where a dataset beyond that can be flattened to plain arrays with its
-    /// metadata stored beside them; none where the format has its own way for everything.
+    /// metadata stored beside them; `None` if the format has its own way for everything.
     fn capabilities(&self) -> Option<Capabilities> {
         None
     }
@@ -214,6 +234,14 @@ pub trait FormatWriter: Send + Sync {
     /// The options that the writer applies: `compression`, `chunks`, `shards`. Others are refused.
     fn options(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Fails with an argument error if `options` are set that cannot be applied to `content`, such as a compression
+    /// that the format does not have or the length of an unknown dimension; [`FormatWriter::write`] refuses the
+    /// same. Reads no values. `path` is the name of the new file.
+    fn check_options(&self, content: &Dataset, path: &Path, options: &WriteOptions) -> Result<()> {
+        let _ = (content, path, options);
+        Ok(())
     }
 
     /// The writer writes to [streams](Sink::stream): from the beginning to the end of the file.
@@ -248,6 +276,12 @@ pub trait FolderWriter: Send + Sync {
     /// The options that the writer applies: `compression`, `chunks`, `shards`. Others are refused.
     fn options(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Fails if `options` cannot be applied to `content`; see [`FormatWriter::check_options`].
+    fn check_options(&self, content: &Dataset, options: &WriteOptions) -> Result<()> {
+        let _ = (content, options);
+        Ok(())
     }
 
     /// Everything of `content` that is not kept; see [`FormatWriter::losses`].
@@ -308,12 +342,8 @@ impl Writer<'_> {
     /// scaling, or with stored values if these are requested. Exchange formats, which have no
     /// [capabilities](FormatWriter::capabilities), get the [effective](Dataset::effective) values of every frame.
     pub fn prepare(self, content: &Dataset, options: &WriteOptions) -> Dataset {
-        let is_exchange = match self {
-            Self::File(writer) => writer.capabilities().is_none(),
-            Self::Folder(_) => true,
-        };
         let effective =
-            (is_exchange && content.tree().frames().is_some()).then(|| content.effective());
+            (self.is_exchange() && content.tree().frames().is_some()).then(|| content.effective());
         let content = effective.as_ref().unwrap_or(content);
         let keeps = match self {
             Self::File(writer) => writer.keeps_scaling(),
@@ -326,8 +356,33 @@ impl Writer<'_> {
         }
     }
 
+    /// Whether the format is an exchange format: it has no [capabilities](FormatWriter::capabilities).
+    fn is_exchange(self) -> bool {
+        match self {
+            Self::File(writer) => writer.capabilities().is_none(),
+            Self::Folder(_) => true,
+        }
+    }
+
+    /// Fails with `Limit` if an exchange format would store the points of a uniform coordinate whose number is in the
+    /// metadata alone: the array has no elements.
+    fn check_points(self, content: &Dataset) -> Result<()> {
+        let arrays = content.arrays().filter(|(_, _, desc)| desc.shape.count() == Some(0));
+        for (_, node, desc) in arrays.filter(|_| self.is_exchange()) {
+            let axes = desc.shape.lengths().iter().zip(&desc.coords);
+            let mut uniform = axes.filter(|(_, coord)| matches!(coord, Coord::Uniform { .. }));
+            if let Some((points, _)) = uniform.find(|(points, _)| **points > MOST_POINTS) {
+                let message = format!(
+                    "an array without elements has a coordinate of {points} points, at most {MOST_POINTS} are written"
+                );
+                return Err(Error::limit(message).in_object(format!("\"{}\"", node.path)));
+            }
+        }
+        Ok(())
+    }
+
     /// Everything of `content` that is not written; see [`FormatWriter::losses`]. Fails if an option is set that
-    /// the format does not have.
+    /// the format does not have or that [cannot be applied](FormatWriter::check_options).
     pub fn losses(
         self,
         format: &dyn Format,
@@ -335,12 +390,22 @@ impl Writer<'_> {
         path: &Path,
         options: &WriteOptions,
     ) -> Result<Vec<Loss>> {
+        self.check_points(content)?;
         let prepared = self.prepare(content, options);
-        let (accepted, mut losses) = match self {
-            Self::File(writer) => (writer.options(), writer.losses(&prepared, path)?),
-            Self::Folder(writer) => (writer.options(), writer.losses(&prepared, path)?),
+        let accepted = match self {
+            Self::File(writer) => writer.options(),
+            Self::Folder(writer) => writer.options(),
         };
-        options.check(format.info().name, accepted)?;
+        if options.check(format.info().name, accepted)? {
+            match self {
+                Self::File(writer) => writer.check_options(&prepared, path, options)?,
+                Self::Folder(writer) => writer.check_options(&prepared, options)?,
+            }
+        }
+        let mut losses = match self {
+            Self::File(writer) => writer.losses(&prepared, path)?,
+            Self::Folder(writer) => writer.losses(&prepared, path)?,
+        };
         let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
         let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
         for (id, node, old) in content.arrays() {
@@ -394,6 +459,7 @@ pub fn write_file_if(
 ) -> Result<Vec<Loss>> {
     let losses;
     let writer = writer_of(format)?;
+    writer.check_points(content)?;
     let content = &writer.prepare(content, options);
     match writer {
         Writer::File(writer) => {

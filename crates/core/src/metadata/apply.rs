@@ -40,7 +40,7 @@ pub fn restore(plain: Dataset, stored: Option<StoredMetadata>) -> Result<Dataset
     }
 }
 
-/// The text stored in a file; none where there is none.
+/// The text stored in a file; `None` if there is none.
 fn find(plain: &Dataset, stored: Option<StoredMetadata>) -> Result<Option<StoredMetadata>> {
     let tree = plain.tree();
     let (None, Some(id)) = (&stored, tree.at(ARRAY)) else { return Ok(stored) };

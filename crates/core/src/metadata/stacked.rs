@@ -57,7 +57,7 @@ pub(super) enum Rows {
         /// Rows before each frame, and the total at the end.
         starts: Vec<u64>,
         there: Vec<bool>,
-        /// Lengths of the other dimensions; none where a frame has one element.
+        /// Lengths of the other dimensions; `None` if a frame has one element.
         tail: Option<Vec<u64>>,
     },
 }

@@ -93,16 +93,23 @@ impl Selected<'_> {
         self.array.select_spans(spans, Axes::Stored)
     }
 
-    /// This selection in blocks of about `bytes`. Larger blocks are better if elements are reordered.
+    /// Returns this selection in blocks of about `bytes`. Larger blocks are better if elements are reordered.
     pub fn with_block_bytes(mut self, bytes: usize) -> Self {
         (self.block_bytes, self.fold_bytes) = (bytes, bytes);
         self
     }
 
-    /// This selection in blocks of at most about `bytes`, for processing with large results.
+    /// Returns this selection in blocks of at most about `bytes`, for processing with large results.
     pub fn with_smaller_blocks(self, bytes: usize) -> Self {
         let bytes = bytes.min(self.block_bytes);
         self.with_block_bytes(bytes)
+    }
+
+    /// The plan for reading. Fails with `Limit` if most of the selection is not stored and it is large.
+    fn checked_plan(&self, block_bytes: usize) -> Result<Plan> {
+        let Array { store, dataset, dtype, .. } = self.array;
+        store.check_work(&self.spans, dtype.size(), dataset)?;
+        Ok(self.plan(block_bytes))
     }
 
     fn plan(&self, block_bytes: usize) -> Plan {
@@ -113,7 +120,7 @@ impl Selected<'_> {
     /// that of the elements in bytes.
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         let size = self.array.dtype().size();
-        let plan = self.plan(self.block_bytes);
+        let plan = self.checked_plan(self.block_bytes)?;
         let bytes = plan.elements().saturating_mul(size as u64);
         if out.len() as u64 != bytes {
             let message = format!("expected a buffer of {bytes} bytes, found {}", out.len());
@@ -168,7 +175,7 @@ impl Selected<'_> {
 
     /// Calls `each` with all blocks in order, on the calling thread. Elements are little-endian.
     pub fn stream(&self, mut each: impl FnMut(Block, &[u8]) -> Result<()>) -> Result<()> {
-        let plan = self.plan(self.block_bytes);
+        let plan = self.checked_plan(self.block_bytes)?;
         let mut scratch = Scratch::default();
         for number in 0..plan.blocks() {
             self.block(&plan, number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
@@ -178,7 +185,7 @@ impl Selected<'_> {
 
     /// Calls `each` with all blocks, on all threads, in any order. Elements are little-endian.
     pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
-        let plan = self.plan(self.block_bytes);
+        let plan = self.checked_plan(self.block_bytes)?;
         let pool = Pool::default();
         let work = |number: u64| {
             pool.with(|scratch| {
@@ -199,7 +206,7 @@ impl Selected<'_> {
         step: impl Fn(&mut A, Block, &[u8]) -> Result<()> + Sync,
         merge: impl Fn(A, A) -> A,
     ) -> Result<A> {
-        let plan = self.plan(self.fold_bytes);
+        let plan = self.checked_plan(self.fold_bytes)?;
         let blocks = plan.blocks();
         let tasks = blocks.min(TASKS);
         let pool = Pool::default();
@@ -230,7 +237,7 @@ impl Selected<'_> {
         work: impl Fn(Block, &[u8]) -> Result<T> + Sync,
         mut each: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
-        let plan = self.plan(self.block_bytes);
+        let plan = self.checked_plan(self.block_bytes)?;
         let blocks = plan.blocks();
         let batch = (2 * rayon::current_num_threads() as u64).min(self.concurrent());
         let pool = Pool::default();
@@ -259,7 +266,7 @@ impl Selected<'_> {
     }
 
     /// Number of blocks that are read at the same time: as many as the threads take, fewer for large chunks.
-    fn concurrent(&self) -> u64 {
+    pub(super) fn concurrent(&self) -> u64 {
         match &self.array.store {
             Store::Chunked(chunks) if chunks.threads() < rayon::current_num_threads() => {
                 chunks.threads() as u64

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Record, Recording, allow, date_time, in_header, samples};
+use super::{Record, Recording, allow, bits, date_time, in_header, samples};
 use crate::format::{Region, RegionKind};
 use crate::wire::fetch;
 use crate::{
@@ -92,7 +92,7 @@ impl Dialect {
             }
             allow(headers.len() as u64, limits)?;
         }
-        self.name_segments(&mut records);
+        self.set_segments(&mut records);
         if at < source.len() {
             let message = format!("{} bytes after the last buffer", source.len() - at);
             report.note(self.codes.rest, message).at(at);
@@ -101,24 +101,21 @@ impl Dialect {
             ("version", Value::from(format!("{}{}", self.magic, header.version))),
             ("waveforms", u64::from(header.waveforms).into()),
         ]);
-        let records = records.into_iter().map(|(record, _)| record).collect();
+        let records = records.into_iter().map(|(record, _)| record);
+        let records = records.flat_map(with_lines).collect();
         Recording { records, headers, summary, report, ..Recording::default() }
             .parsed(source, options)
     }
 
-    /// Adds the segment to the name of each record, and its time tag, where a channel has segments.
-    fn name_segments(&self, records: &mut [(Record, Segment)]) {
+    /// Sets the segment of each record, and its time tag, where a channel has segments.
+    fn set_segments(&self, records: &mut [(Record, Segment)]) {
         let several: HashSet<String> = (records.iter())
             .filter(|(_, segment)| segment.number > u32::from(self.counts_only_segment))
             .map(|(record, _)| record.channel.clone())
             .collect();
         for (record, segment) in records {
             if segment.number > 0 && several.contains(&record.channel) {
-                let name = format!("segment{}", segment.number);
-                record.part = match record.part.as_str() {
-                    "" => name,
-                    part => format!("{name}_{part}"),
-                };
+                record.segment = Some(segment.number.into());
                 record.attrs.push("time_tag", segment.time_tag);
             }
         }
@@ -186,6 +183,15 @@ impl Dialect {
             .attr("acquisitions", u64::from(wave.count));
         Ok(record)
     }
+}
+
+/// A record, and the lines of a record of a logic analyser, whose bytes have a bit per line.
+fn with_lines(record: Record) -> Vec<Record> {
+    if record.attrs.get_str("acquisition") != Some("logic") {
+        return vec![record];
+    }
+    let channel = record.channel.clone();
+    bits::with_lines(record, |bit| format!("{channel}_D{bit}"))
 }
 
 /// File header.

@@ -38,6 +38,16 @@ impl Integers {
         }
     }
 
+    /// Adds one element `count` times.
+    pub(super) fn add_repeated(&mut self, dtype: DType, element: &[u8], count: u64) {
+        let mut one = Self::new();
+        one.add(dtype, element);
+        one.count *= count;
+        one.sum *= i128::from(count);
+        one.squares *= u128::from(count);
+        self.join(&one);
+    }
+
     fn join(&mut self, other: &Self) {
         if other.count == 0 {
             return;

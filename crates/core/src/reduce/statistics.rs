@@ -63,11 +63,13 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
         return Err(Error::argument(format!("statistics need real numbers, found {dtype}")));
     }
     if has_exact_sums(selected.array()) {
-        let add = |sums: &mut Integers, _, bytes: &[u8]| {
+        let add = |sums: &mut Integers, bytes: &[u8]| {
             sums.add(dtype, bytes);
             Ok(())
         };
-        let stats = selected.fold(Integers::new, add, Integers::merge)?.finish(map);
+        let repeat = |sums: &mut Integers, one: &[u8], count| sums.add_repeated(dtype, one, count);
+        let sums = selected.fold_runs(Integers::new, add, repeat, Integers::merge)?;
+        let stats = sums.finish(map);
         // Scaling may overflow; then the infinite values have to be counted.
         if stats.count == 0 || (stats.min.is_finite() && stats.max.is_finite()) {
             return Ok(stats);
@@ -149,11 +151,14 @@ pub(super) fn has_exact_sums(array: &Array) -> bool {
 }
 
 fn floats(selected: &Selected<'_>, scale: f64) -> Result<Stats> {
-    let step = |t: &mut Moments, _, bytes: &[u8]| {
+    let step = |t: &mut Moments, bytes: &[u8]| {
         t.add(selected.array(), scale, bytes);
         Ok(())
     };
-    let moments = selected.fold(Moments::new, step, |a, b| a.merge(&b))?;
+    let repeat = |t: &mut Moments, one: &[u8], count| {
+        t.add_repeated(selected.array(), scale, one, count);
+    };
+    let moments = selected.fold_runs(Moments::new, step, repeat, |a, b| a.merge(&b))?;
     Ok(moments.finish(selected.count(), scale))
 }
 
@@ -229,6 +234,17 @@ impl Moments {
             self.join(finite, Sum { sum, lost: 0.0 }, min, max, squares);
         }
         self.run = run;
+    }
+
+    /// Adds one element `count` times.
+    fn add_repeated(&mut self, array: &Array, scale: f64, element: &[u8], count: u64) {
+        let mut one = Self::new();
+        one.add(array, scale, element);
+        self.nan += one.nan * count;
+        self.up += one.up * count;
+        self.down += one.down * count;
+        let sum = Sum { sum: one.sum.value() * count as f64, lost: 0.0 };
+        self.join(one.finite * count, sum, one.min, one.max, 0.0);
     }
 
     fn join(&mut self, finite: u64, sum: Sum, min: f64, max: f64, squares: f64) {

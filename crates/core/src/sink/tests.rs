@@ -1,5 +1,7 @@
 //! Tests of files.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 
 #[test]

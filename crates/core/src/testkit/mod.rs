@@ -102,13 +102,13 @@ impl Suite {
         }
     }
 
-    /// This suite with expected hashes.
+    /// Returns this suite with expected hashes.
     pub fn with_golden(mut self, golden: Vec<(PathBuf, Vec<String>)>) -> Self {
         self.golden = golden;
         self
     }
 
-    /// This suite with memory measurement. The meter counts for the entire process: the test binary must not
+    /// Returns this suite with memory measurement. The meter counts for the entire process: the test binary must not
     /// run other tests than suites, which are serialised.
     pub fn with_meter(mut self, meter: Meter) -> Self {
         self.meter = Some(meter);
@@ -196,7 +196,7 @@ impl Suite {
         Dataset::open(self.format, source, &OpenOptions::with_limits(self.limits))
     }
 
-    /// The findings of the format's checker; none where it has none.
+    /// The findings of the format's checker; `None` if it has no checker.
     fn findings(&self, source: &Source, strict: bool) -> Result<Vec<Finding>> {
         let checker = self.format.abilities().checker;
         let report = checker.map(|checker| checker.check(source, &self.limits, strict));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use spile_core::format::Format;
-use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::source::Source;
@@ -65,11 +65,36 @@ pub(crate) struct Found {
     pub(crate) attrs: Attrs,
     pub(crate) values: Vec<f64>,
     pub(crate) raw: Vec<u8>,
+    /// Seconds to add to the time of each segment.
+    pub(crate) offsets: Vec<f64>,
 }
 
 impl Found {
+    /// The segments of an array of segments; any other array itself.
+    pub(crate) fn segments(self) -> Vec<Self> {
+        let [segments, samples] = *self.desc.shape.lengths() else { return vec![self] };
+        if self.desc.dims[0] != "segment" {
+            return vec![self];
+        }
+        let size = self.raw.len() / segments as usize;
+        let one = |k: usize| {
+            let mut desc = self.desc.clone();
+            desc.shape = spile_core::Shape::new([samples]);
+            (desc.dims, desc.coords) = (vec!["time".into()], vec![self.desc.coords[1].clone()]);
+            Self {
+                path: format!("{}[{k}]", self.path),
+                desc,
+                attrs: self.attrs.clone(),
+                values: self.values[k * samples as usize..(k + 1) * samples as usize].to_vec(),
+                raw: self.raw[k * size..(k + 1) * size].to_vec(),
+                offsets: self.offsets.get(k).copied().into_iter().collect(),
+            }
+        };
+        (0..segments as usize).map(one).collect()
+    }
+
     pub(crate) fn grid(&self) -> (f64, f64) {
-        match self.desc.coords[0] {
+        match self.desc.coords[usize::from(self.desc.dims[0] == "segment")] {
             Coord::Uniform { start, step } => (start, step),
             ref other => panic!("{}: {other:?}", self.path),
         }
@@ -85,11 +110,20 @@ pub(crate) fn read(format: &dyn Format, source: Source) -> Vec<Found> {
     read_all(&Dataset::open(format, source, &OpenOptions::default()).unwrap())
 }
 
-/// Reads all records of an open file.
+/// Reads all records of an open file, without the values of segments and digital lines.
 pub(crate) fn read_all(file: &Dataset) -> Vec<Found> {
-    let found = file.tree().arrays().map(|(_, node, desc)| {
+    let is_stored = |layout: &Layout| {
+        !matches!(layout, Layout::Computed(_)) && !matches!(layout, Layout::Inline(..))
+    };
+    let stored = file.tree().arrays().filter(|(.., desc)| is_stored(&desc.layout));
+    let found = stored.map(|(_, node, desc)| {
         let array = file.open_array(desc).unwrap();
+        let names = node.attrs.get_str("coordinates").unwrap_or_default().split(' ');
+        let offsets = names.filter(|name| name.ends_with("trigger_offset"));
+        let offsets =
+            offsets.flat_map(|name| file.array(name).unwrap().values().unwrap()).collect();
         Found {
+            offsets,
             path: node.path.clone(),
             desc: desc.clone(),
             attrs: node.attrs.clone(),
@@ -102,16 +136,23 @@ pub(crate) fn read_all(file: &Dataset) -> Vec<Found> {
 
 /// Compares samples, counts, types, grids and values of all golden files, bit for bit.
 pub(crate) fn check_all(format: &dyn Format, folder: &Path) {
+    check_starting(format, folder, |found| found.grid().0);
+}
+
+/// As [`check_all`]; `start` is the time of the first sample of a segment.
+pub(crate) fn check_starting(format: &dyn Format, folder: &Path, start: fn(&Found) -> f64) {
     for file in golden_files(folder.file_name().unwrap().to_str().unwrap()) {
         let name = file.display();
         let found = read(format, Source::open(&file).unwrap());
+        let found: Vec<Found> = found.into_iter().flat_map(Found::segments).collect();
         let expected = records(&file);
         assert_eq!(found.len(), expected.len(), "{name}: records");
         for (got, want) in found.iter().zip(&expected) {
             assert_eq!(got.desc.shape.lengths(), [want.count], "{name} {}", got.path);
             let little = got.desc.dtype.with_order(spile_core::wire::ByteOrder::Little);
             assert_eq!(little.numpy().as_deref(), Some(want.dtype.as_str()), "{name} {}", got.path);
-            assert_eq!(got.grid(), (want.start, want.step), "{name} {}: grid", got.path);
+            let grid = (start(got), got.grid().1);
+            assert_eq!(grid, (want.start, want.step), "{name} {}: grid", got.path);
             assert_eq!(sha256(&got.raw), want.sha256_raw, "{name} {}: samples", got.path);
             assert_eq!(sha256_of(&got.values), want.sha256_values, "{name} {}: values", got.path);
         }

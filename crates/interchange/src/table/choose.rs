@@ -7,6 +7,7 @@ use spile_core::dataset::is_per_frame;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Hint, Result};
 use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::limits::Budget;
 use spile_core::semantics::Role;
 use spile_core::tree::NodeId;
 
@@ -129,6 +130,7 @@ fn largest<'a>(
     let tree = content.tree();
     let mut numbers: HashMap<(bool, String), Vec<usize>> = HashMap::new();
     let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut budget = Budget::new(content.limits());
     for column in data {
         let (rows, values) = match rows_and_values(content, &column)? {
             Ok(found) => found,
@@ -142,6 +144,8 @@ fn largest<'a>(
         let key = (is_per_frame(tree, column.array), axes_key(column.array));
         let same = numbers.entry(key).or_default();
         if !same.iter().any(|k| groups[*k].merge(&column, &rows, values)) {
+            let bytes = (rows.len() * size_of::<Option<u64>>()) as u64;
+            budget.charge(bytes, "the rows of the frames")?;
             same.push(groups.len());
             groups.push(Group { columns: vec![column], values, rows });
         }

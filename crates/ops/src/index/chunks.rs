@@ -147,7 +147,11 @@ impl Work<'_> {
                 for found in table.cells() {
                     let (frame, cell) = found?;
                     let Layout::Plain { extents, order } = &cell.layout else {
-                        return Ok(Err(format!("frame {frame} is encoded")));
+                        let what = match cell.layout {
+                            Layout::Fill(_) => "has default values, which are not in the file",
+                            _ => "is encoded",
+                        };
+                        return Ok(Err(format!("frame {frame} {what}")));
                     };
                     let order = if cell.shape.rank() > 1 { *order } else { Order::C };
                     if *all.get_or_insert(order) != order {

@@ -68,7 +68,8 @@ proptest! {
             map: coloured.then_some(map),
             width: size.0,
             height: size.1,
-            dark: false,
+            theme: crate::Theme::Light,
+            left: 0,
         };
         if let Err(message) = check(&figure) {
             prop_assert!(false, "{}", message);

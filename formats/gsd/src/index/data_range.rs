@@ -81,4 +81,14 @@ impl Index {
             || (self.header.names)
                 .is_some_and(|n| overlaps(n.location, n.allocated.saturating_mul(SLOT)))
     }
+
+    /// Offset after the header, the index and the name list.
+    pub(crate) fn end_of_blocks(&self) -> u64 {
+        let end = |at: u64, bytes: u64| at.saturating_add(bytes);
+        let Block { location, allocated } = self.header.index;
+        let index = end(location, allocated.saturating_mul(self.form().entry_size()));
+        let names =
+            self.header.names.map_or(0, |n| end(n.location, n.allocated.saturating_mul(SLOT)));
+        index.max(names).max(self.form().header_size())
+    }
 }

@@ -93,7 +93,13 @@ impl Trajectory {
         let mut filled = vec![0_u64; names.len()];
         let mut varies = vec![false; names.len()];
         let mut window = Window::new(file.source());
+        let mut before = 0;
         index.scan(0..index.count, |k, entry| {
+            // The columns are charged for `frames` rows and filled in ascending order.
+            if entry.frame < before || entry.frame >= frames {
+                return Err(index.order_error(k, before));
+            }
+            before = entry.frame;
             if first_version && let Some(step) = steps.get_mut(entry.frame as usize) {
                 *step = entry.step;
             }

@@ -147,6 +147,10 @@ impl Trajectory {
 /// Reads a count of any integer type.
 pub(super) fn read_count(file: &File, frame: u64, chunk: &Chunk) -> Result<u64> {
     let size = chunk.data.kind.size();
+    if !chunk.data.kind.dtype().is_integer() {
+        let message = format!("expected an integer type, found {}", chunk.data.kind.name());
+        return Err(field_error(file, frame, chunk, "gsd-040", message));
+    }
     let bad = |message: String| Err(field_error(file, frame, chunk, "gsd-041", message));
     if chunk.data.len < size {
         return bad("expected 1 element, found 0".into());

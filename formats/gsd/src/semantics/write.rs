@@ -114,6 +114,11 @@ impl TrajectoryWriter {
         Ok(())
     }
 
+    /// The writer of chunks.
+    pub(crate) fn into_writer(self) -> Writer {
+        self.writer
+    }
+
     /// Commits all frames, syncs and closes the file.
     pub fn close(self) -> Result<()> {
         self.writer.close()

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use spile_core::Result;
 
-use super::Writer;
+use super::{Commit, Writer};
 use crate::wire::{Block, Form, Marker, SLOT};
 
 impl Writer {
@@ -12,7 +12,9 @@ impl Writer {
     /// entries are written and another one after.
     pub(super) fn commit(&mut self, durable: bool) -> Result<()> {
         self.frames_since_commit = 0;
-        self.last_commit = Instant::now();
+        if let Commit::Every(_) = self.mode.commit {
+            self.last_commit = Instant::now();
+        }
         self.write_buffer()?;
         let Some(first) = self.pending.first() else {
             return if durable { self.sink.sync() } else { Ok(()) };
@@ -28,18 +30,15 @@ impl Writer {
         // A single entry inside a sector is written atomically without a marker.
         let single =
             self.pending.len() == 1 && !form.is_v0_0_1() && index.location.is_multiple_of(32);
-        let mut header = self.header.clone();
-        if !single {
-            header = header.with_marker(Some(marker));
-        }
-        header = header.with_blocks(index, names);
         let moving = (index, names) != (self.header.index, self.header.names);
         if moving {
             // In every mode: if the header reached the disk before the index it refers to, a power
             // failure would lose all frames.
             self.sink.sync()?;
         }
-        if header != self.header {
+        if moving || !single {
+            let marker = if single { self.header.marker } else { Some(marker) };
+            let header = self.header.clone().with_marker(marker).with_blocks(index, names);
             self.sink.write_all_at(0, &header.raw)?;
             self.header = header;
             (self.new_index, self.new_names) = (None, None);
@@ -47,16 +46,26 @@ impl Writer {
         if durable && !moving {
             self.sink.sync()?;
         }
-        let mut bytes = Vec::with_capacity(self.pending.len() * form.entry_size() as usize);
+        self.encoded.clear();
         for entry in &self.pending {
-            entry.encode(form, self.names.bytes(entry.id), &mut bytes);
+            entry.encode(form, self.names.bytes(entry.id), &mut self.encoded);
         }
-        self.sink.write_all_at(index.location + self.count * form.entry_size(), &bytes)?;
+        let at = index.location + self.count * form.entry_size();
+        let mut written = self.sink.write_all_at(at, &self.encoded);
         if durable {
-            self.sink.sync()?;
+            written = written.and_then(|()| self.sink.sync());
+        }
+        if let Err(error) = written {
+            // After an error the frames are not part of the file until they are committed again.
+            let _ = self.clear_entries(self.count, end);
+            return Err(error);
         }
         self.count = end;
         self.pending.clear();
+        if std::mem::take(&mut self.unused_end) > self.tail {
+            // A failure leaves bytes that no entry refers to.
+            let _ = self.sink.set_len(self.tail);
+        }
         if self.header.stored_count.is_some() {
             // Some files of 0.0.1 store the number of entries in the header.
             self.header = self.header.clone().with_count(end);
@@ -90,6 +99,7 @@ impl Writer {
             let mut all = self.names.encode(form, 0);
             all.resize((target.allocated * SLOT) as usize, 0);
             target.location = self.append_data(&all)?;
+            self.kept = self.tail;
             self.write_buffer()?;
             self.new_names = Some(target);
         }
@@ -108,9 +118,19 @@ impl Writer {
         })
     }
 
-    /// Commits the completed frames and removes the marker.
+    /// Commits the completed frames and removes the marker. Chunks of the current frame are not written, except
+    /// in files of 0.0.1, which have the bytes of the original code.
     pub(super) fn finish(&mut self) -> Result<()> {
+        if !self.header.form.is_v0_0_1() {
+            self.discard_frame();
+        }
         self.commit(true)?;
+        // The marker of a complete commit has no effect, so that a failure is none of the commit.
+        let _ = self.remove_marker();
+        Ok(())
+    }
+
+    pub(super) fn remove_marker(&mut self) -> Result<()> {
         if self.header.marker.is_some() {
             self.header = self.header.clone().with_marker(None);
             self.sink.write_all_at(0, &self.header.raw)?;

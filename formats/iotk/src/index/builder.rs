@@ -10,7 +10,7 @@ use crate::wire::{Control, Tag, Type};
 /// Upper bounds of the memory in index and tree together, in bytes: for an element, for a piece of
 /// data, for an attribute, for a comment or instruction. Names, paths and values are extra.
 const ELEMENT: u64 = 1_000;
-const DATA: u64 = 200;
+const DATA: u64 = 60;
 const PIECE: u64 = 1_000;
 const ATTRIBUTE: u64 = 200;
 const MARKUP: u64 = 400;
@@ -64,7 +64,12 @@ impl<'a> Builder<'a> {
                     more + 64 * (data.extents.parts().len() + data.literal.len()) as u64,
                     item.offset,
                 )?;
-                self.index.elements[id].data.push(data);
+                // Most elements have one piece of data; the vector would have room for four.
+                let pieces = &mut self.index.elements[id].data;
+                if pieces.is_empty() {
+                    pieces.reserve_exact(1);
+                }
+                pieces.push(data);
                 Ok(())
             }
         }

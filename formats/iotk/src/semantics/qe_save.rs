@@ -13,10 +13,9 @@ use spile_core::{
     Tree,
 };
 
-use crate::Iotk;
 use crate::read::{File, inside};
-use crate::semantics;
 use crate::to_tree::{COMMENTS, FileTree, to_tree};
+use crate::{Iotk, plane_waves, save, semantics};
 
 /// The file that links to all others, up to version 6.1, and the description since then.
 const MAIN: [&str; 2] = ["data-file.xml", "data-file-schema.xml"];
@@ -61,20 +60,30 @@ impl FolderFormat for Iotk {
             }
             next += 1;
         }
-        // Densities and wavefunctions since version 6.2 are not part of the dataset.
-        for path in
-            ["hdf5", "dat"].into_iter().flat_map(|extension| folder.with_extension(extension))
-        {
-            if main.ends_with(MAIN[1]) {
-                let message = "not part of the dataset; the file can be opened alone";
-                report.warn("iotk-047", message).in_object(members.name(&path));
-            }
-        }
+        let current = main.ends_with(MAIN[1]);
+        let waves = if current {
+            plane_waves::folder::open(folder, &members.folder, options, &mut report)?
+        } else {
+            Vec::new()
+        };
         let members = members.all;
-        let paths: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
+        let paths = members.iter().map(|member| member.path.clone());
+        let paths: Vec<PathBuf> = paths.chain(waves.iter().map(|wave| wave.path.clone())).collect();
         let source = Source::joined(folder.path(), &paths)?;
-        let tree = join(&members, &source, &options.limits, &mut report)?;
-        let parsed = Parsed::new(source, tree).with_summary(summary(&members));
+        let mut tree = join(&members, &source, &options.limits, &mut report)?;
+        let mut rows = summary(&members, waves.len());
+        rows.extend(plane_waves::folder::summary(&waves));
+        if current {
+            let places: Vec<(u64, u64)> = (members.len()..paths.len())
+                .map(|k| {
+                    let next = source.parts().get(k + 1).map_or(source.len(), Part::start);
+                    (source.parts()[k].start(), next)
+                })
+                .collect();
+            save::add_plane_waves(&mut tree, waves, &places, &mut report)?;
+            save::report_missing(&tree, &source, folder, &mut report)?;
+        }
+        let parsed = Parsed::new(source, tree).with_summary(rows);
         Ok(Some(parsed.with_warnings(report.findings)))
     }
 }
@@ -194,7 +203,8 @@ fn join(members: &[Member], source: &Source, limits: &Limits, report: &mut Repor
         member.built.report(|node| tree.node(mapping[&node]).path.clone(), report);
         mappings.push(mapping);
     }
-    semantics::add(&mut tree)?;
+    let spins = save::spin_bands(&tree, source);
+    semantics::add(&mut tree, spins, report)?;
     Ok(tree)
 }
 
@@ -243,13 +253,13 @@ fn graft(
     Ok(mapping)
 }
 
-/// Summary rows, one per file; files of the same name in several folders share a row.
-fn summary(members: &[Member]) -> Attrs {
+/// Summary rows of the files and of `others`, one per file; files of the same name in several folders share a row.
+fn summary(members: &[Member], others: usize) -> Attrs {
     let content =
         |member: &Member| member.summary.get_str("holds").unwrap_or("other data").to_string();
     let mut rows = Attrs::from([("holds", "a calculation of Quantum ESPRESSO".into())]);
     rows.extend(members[0].summary.clone().into_iter().filter(|(what, _)| what != "holds"));
-    rows.push("files", members.len() as u64);
+    rows.push("files", (members.len() + others) as u64);
     let mut by_name: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
     for member in &members[1..] {
         let last = member.name.rsplit('/').next().unwrap_or(&member.name);

@@ -7,19 +7,23 @@ use std::sync::Arc;
 use spile_core::computed::{Computed, Function, store_f64};
 use spile_core::semantics::Centring;
 use spile_core::{
-    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, DType, Error, Extent, Kind, Layout, NodeId,
-    Order, Result, Role, Selection, Semantics, Shape, Slice, Tree,
+    Array, ArrayDesc, Attrs, Axes, ByteOrder, Coord, DType, Error, Extent, Extents, Kind, Layout,
+    NodeId, Order, Result, Role, Selection, Semantics, Shape, Slice, Tree,
 };
-use spile_interchange::midpoints::{self, DERIVED, midpoints};
+use spile_interchange::midpoints::{self, DERIVED};
 
+use super::centred::{self, Staggered};
 use crate::block::{Block, stored};
 use crate::to_tree::Builder;
 use crate::wire::block_type::BlockType;
-use crate::wire::meta::Meta;
+use crate::wire::meta::{Mesh, Meta};
 
 /// Geometry codes of a mesh other than Cartesian.
 const CYLINDRICAL: i32 = 2;
 const SPHERICAL: i32 = 3;
+
+/// Largest deviation of a reduced mesh from its grid, in cells.
+const TOLERANCE: f64 = 1e-3;
 
 /// Elements computed at a time, if a plane is not longer.
 pub(super) const PIECE: u64 = 32 << 10;
@@ -36,16 +40,24 @@ impl Builder<'_> {
                 let plain = self.blocks[mesh].kind() == BlockType::PlainMesh;
                 // EPOCH stores as many points as cells; other codes do not define the positions.
                 let epoch = self.file.code_name.to_lowercase().starts_with("epoch");
+                let mut at_faces = vec![false; v.dims.len()];
                 for (axis, nodes) in axes.iter().enumerate().take(v.dims.len()) {
                     let cells = v.dims[axis].checked_add(1) == Some(grid.dims[axis]);
                     if plain && epoch && cells && v.is_staggered(axis) {
-                        add_faces(&mut self.tree, *nodes)?;
+                        let Some(faces) = self.upper_faces(mesh, axis) else { continue };
+                        at_faces[axis] = faces.step == 1;
+                        add_faces(&mut self.tree, *nodes, &faces)?;
                     }
                 }
                 let on_nodes =
                     |axis| v.is_staggered(axis) && grid.dims.get(axis) == Some(&v.dims[axis]);
                 let along: Vec<bool> = (0..v.dims.len()).map(on_nodes).collect();
-                add_centred(&mut self.tree, node, &along, &axes)
+                let tree = &mut self.tree;
+                if along.contains(&true) {
+                    centred::add(tree, node, Staggered::Nodes, &along, &axes)
+                } else {
+                    centred::add(tree, node, Staggered::UpperFaces, &at_faces, &axes)
+                }
             }
             Meta::CpuSplit { split_type: 1, dims } => {
                 // The decomposed grid: the mesh "grid", or the first one with as many dimensions.
@@ -72,26 +84,85 @@ impl Builder<'_> {
     }
 }
 
-/// Adds `LABEL_face` beside the coordinate array `nodes`: all nodes but the first. EPOCH stores one
-/// staggered value per cell, at the upper face of the cell.
-fn add_faces(tree: &mut Tree, nodes: NodeId) -> Result<()> {
-    let faces =
-        midpoints::beside(tree, nodes, "face", "upper faces of the cells", |desc, shape| {
-            let size = desc.dtype.size() as u64;
-            let Extent { offset, len } = extent(desc)?;
-            let (offset, len) = (offset.checked_add(size)?, len.checked_sub(size)?);
-            Some(stored(desc.dtype, shape, Extent { offset, len }))
-        });
-    faces.map(drop)
+/// The upper faces of the cells of a mesh along one direction: every `step`-th of the `nodes` from number `first` on.
+struct UpperFaces {
+    nodes: ArrayDesc,
+    first: u64,
+    step: u64,
+}
+
+impl Builder<'_> {
+    /// The upper faces of the cells of block `mesh` along `axis`. A reduced mesh of EPOCH has one cell for several
+    /// cells of the grid, with the values of one of them and nodes between these; their faces are nodes of the grid.
+    /// `None` if the grid is not in the file.
+    fn upper_faces(&self, mesh: usize, axis: usize) -> Option<UpperFaces> {
+        let nodes = |mesh: usize| self.tree.array(*self.axes.get(&mesh)?.get(axis)?).cloned();
+        let id = &self.blocks[mesh].header.id;
+        if !id.to_lowercase().starts_with("grid/r_") {
+            return Some(UpperFaces { nodes: nodes(mesh)?, first: 1, step: 1 });
+        }
+        let full = self.meshes.find("grid").filter(|full| *full != mesh)?;
+        let (Meta::Mesh(grid), Meta::Mesh(reduced)) =
+            (&self.blocks[full].meta, &self.blocks[mesh].meta)
+        else {
+            return None;
+        };
+        let (first, step) = reduced_cells(grid, reduced, axis)?;
+        Some(UpperFaces { nodes: nodes(full)?, first: first.checked_add(1)?, step })
+    }
+}
+
+/// The number of the first cell of `grid` whose values a `reduced` mesh has along `axis`, and the number of cells from
+/// one to the next; `None` if the meshes do not match.
+fn reduced_cells(grid: &Mesh, reduced: &Mesh, axis: usize) -> Option<(u64, u64)> {
+    let cells = |mesh: &Mesh| mesh.dims.get(axis)?.checked_sub(1).filter(|n| *n > 0);
+    let range = |mesh: &Mesh| mesh.minval.get(axis).copied().zip(mesh.maxval.get(axis).copied());
+    let ((low, high), (start, end)) = (range(grid)?, range(reduced)?);
+    let (all, count) = (cells(grid)?, cells(reduced)?);
+    let width = (high - low) / all as f64;
+    let step = (end - start) / count as f64 / width;
+    // The centre of the first cell, in cells of the grid.
+    let first = (start - low) / width + (step - 1.0) / 2.0;
+    let whole = |value: f64| {
+        let rounded = value.round();
+        let near = (value - rounded).abs() < TOLERANCE && rounded >= 0.0 && rounded < all as f64;
+        near.then_some(rounded as u64)
+    };
+    let (first, step) = (whole(first)?, whole(step).filter(|step| *step > 0)?);
+    let last = first.checked_add(step.checked_mul(count - 1)?)?;
+    (last < all).then_some((first, step))
+}
+
+/// Adds `LABEL_face` beside the coordinate array `axis`. EPOCH stores one staggered value per cell, at the upper face
+/// of the cell.
+fn add_faces(tree: &mut Tree, axis: NodeId, faces: &UpperFaces) -> Result<()> {
+    let added = midpoints::beside(tree, axis, "face", "upper faces of the cells", |_, shape| {
+        let (dtype, count) = (faces.nodes.dtype, shape.count()?);
+        let size = dtype.size() as u64;
+        let Extent { offset, len } = extent(&faces.nodes)?;
+        let before = faces.first.checked_mul(size)?;
+        let stride = faces.step.checked_mul(size)?;
+        let span = count.checked_sub(1)?.checked_mul(stride)?.checked_add(size)?;
+        let start = offset
+            .checked_add(before)
+            .filter(|_| before.checked_add(span).is_some_and(|end| end <= len))?;
+        let extents = Extents::one(start, span);
+        let layout = match faces.step {
+            1 => Layout::Plain { extents, order: Order::F },
+            _ => Layout::Rows { extents, stride, order: Order::F },
+        };
+        Some(ArrayDesc::new(dtype, shape, layout))
+    });
+    added.map(drop)
 }
 
 /// The extent of an array stored in a single extent; `None` for other arrays.
 pub(crate) fn extent(desc: &ArrayDesc) -> Option<Extent> {
-    let Layout::Plain { extents, .. } = &desc.layout else { return None };
+    let (extents, _) = desc.layout.plain()?;
     if let [one] = *extents.parts() { Some(one) } else { None }
 }
 
-fn is_real(dtype: DType) -> bool {
+pub(super) fn is_real(dtype: DType) -> bool {
     dtype.kind() == Kind::Float && matches!(dtype.size(), 4 | 8)
 }
 
@@ -137,12 +208,12 @@ pub(super) fn computed(
 }
 
 /// The stored values of an array, without scaling.
-fn unscaled(desc: &ArrayDesc) -> ArrayDesc {
+pub(super) fn unscaled(desc: &ArrayDesc) -> ArrayDesc {
     ArrayDesc { map: None, meaning: None, ..desc.clone() }
 }
 
 /// Number of elements in as many complete planes as are computed at a time.
-fn planes(plane: u64) -> u64 {
+pub(super) fn planes(plane: u64) -> u64 {
     (PIECE / plane.max(1)).max(1).saturating_mul(plane)
 }
 
@@ -153,67 +224,6 @@ pub(crate) fn derived_attrs(description: &str, attrs: &Attrs, keep: &[&str]) -> 
     let kept = attrs.iter().filter(|(name, _)| keep.contains(name));
     all.extend(kept.map(|(name, value)| (name, value.clone())));
     all
-}
-
-/// Adds `NAME_centred` beside `field`, which has values at nodes in the directions `along`: averages
-/// at cell centres.
-fn add_centred(tree: &mut Tree, field: NodeId, along: &[bool], axes: &[NodeId]) -> Result<()> {
-    let node = tree.node(field).clone();
-    let Some(desc) = node.array.filter(|d| d.shape.rank() == along.len()) else { return Ok(()) };
-    let lengths = desc.shape.lengths();
-    let enough = lengths.iter().zip(along).all(|(n, on)| *n > u64::from(*on));
-    if extent(&desc).is_none() || !is_real(desc.dtype) || !enough || !along.contains(&true) {
-        return Ok(());
-    }
-    let shape: Vec<u64> = lengths.iter().zip(along).map(|(n, on)| n - u64::from(*on)).collect();
-    let (last, inner) = along.split_last().map_or((false, along), |(last, inner)| (*last, inner));
-    // Number of elements of a plane of the last direction, of the field and of the averages.
-    let stored: u64 = lengths.iter().zip(inner).map(|(n, _)| n).product();
-    let plane: u64 = lengths.iter().zip(inner).map(|(n, on)| n - u64::from(*on)).product();
-    let memory =
-        move |count: u64| (count / plane.max(1) + 1).saturating_mul(stored).saturating_mul(16);
-    let (all, directions) = (lengths.to_vec(), along.to_vec());
-    let compute = move |inputs: &[Array], first: u64, out: &mut [u8]| {
-        let [field] = inputs else { return Err(no_input()) };
-        let count = (out.len() / field.dtype().size()) as u64 / plane.max(1);
-        let first = first / plane.max(1);
-        // One more plane if the last direction is averaged.
-        let count = count + u64::from(last);
-        let part = Selection(vec![Slice::Rest, Slice::range(first, first + count)]);
-        let mut lengths = all.clone();
-        lengths.pop();
-        lengths.push(count);
-        let values = field.read_f64(&part, Axes::Order(Order::F))?;
-        store_f64(field.dtype(), &averages(values, &lengths, &directions), out)
-    };
-    let types = (desc.dtype, Shape::new(shape));
-    let (piece, input) = ((planes(plane), Order::F), vec![unscaled(&desc)]);
-    let mut new = computed("averages at cell centres", types, piece, input, memory, compute);
-    new.semantics_mut().clone_from(desc.semantics());
-    new.semantics_mut().centring = Some(Centring::Cell);
-    (new.dims, new.coords, new.map) = (desc.dims, desc.coords, desc.map);
-    for (axis, id) in axes.iter().enumerate().take(along.len()).filter(|(axis, _)| along[*axis]) {
-        new.coords[axis] = midpoints(tree, *id)?.map_or(Coord::None, Coord::Node);
-    }
-    let id = tree.add_array(node.parent, &format!("{}_centred", node.name), new)?;
-    tree.set_attrs(id, derived_attrs("averaged to cell centres", &node.attrs, &["units", "mesh"]))
-}
-
-/// Averages of neighbours in the directions `along` of an array, first index fastest.
-fn averages(mut values: Vec<f64>, lengths: &[u64], along: &[bool]) -> Vec<f64> {
-    let mut inner = 1_usize;
-    for (length, on) in lengths.iter().zip(along) {
-        let length = *length as usize;
-        if *on {
-            let pairs = |plane: &[f64]| -> Vec<f64> {
-                let next = plane.get(inner..).unwrap_or(&[]);
-                plane.iter().zip(next).map(|(a, b)| 0.5 * (a + b)).collect()
-            };
-            values = values.chunks((inner * length).max(1)).flat_map(pairs).collect();
-        }
-        inner *= length.saturating_sub(usize::from(*on));
-    }
-    values
 }
 
 /// A function gets the inputs of its array.

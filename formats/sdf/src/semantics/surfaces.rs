@@ -76,7 +76,9 @@ pub(crate) fn add(builder: &mut Builder<'_>, source: &Source) -> Result<()> {
     if grid.cells.len() < 3 {
         return Ok(());
     }
+    // Numbers of the obstacles in the cells. Without them, which cells are free is unknown.
     let mut solid = None;
+    let mut unread = false;
     let mut seen = HashSet::new();
     for (k, names) in &obstacles {
         let (Some(node), Meta::PlainVariable(v)) = (builder.nodes[*k], &blocks[*k].meta) else {
@@ -86,16 +88,20 @@ pub(crate) fn add(builder: &mut Builder<'_>, source: &Source) -> Result<()> {
             continue;
         }
         let added = surfaces.obstacle_numbers(node).and_then(|numbers| {
-            let all = surfaces.obstacle_faces(&numbers, names.len())?;
-            for (name, faces) in names.iter().zip(all) {
+            let all = surfaces.obstacle_faces(&numbers, names.len());
+            solid.get_or_insert(numbers);
+            for (name, faces) in names.iter().zip(all?) {
                 surfaces.add_surface(name, &format!("obmsh{name}"), &faces)?;
             }
-            solid.get_or_insert(numbers);
             Ok(())
         });
+        unread |= solid.is_none();
         skip_over_limit(report, added, &blocks[*k].header.id)?;
     }
-    let faces = surfaces.outer_faces(solid.as_deref());
+    let faces = match solid {
+        None if unread => Err(Error::limit("the obstacle cells exceed the memory limit")),
+        _ => surfaces.outer_faces(solid.as_deref()),
+    };
     let added = faces.and_then(|faces| surfaces.add_surface("boundary", "boundary", &faces));
     skip_over_limit(report, added, "boundary")
 }

@@ -10,7 +10,7 @@ use spile_core::{
 };
 
 use crate::wire::{Dimension, Header, TYPES};
-use crate::write::{check_storable, pad_dimensions, write_array};
+use crate::write::{check_storable, pad_dimensions, write_array, write_elements};
 
 /// Options of [`create`].
 #[derive(Clone, Debug)]
@@ -75,6 +75,50 @@ pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) ->
     let header = Header::new(options.dtype, map, dimensions);
     let mut sink = Sink::create(path, options.overwrite)?;
     let clipped = write_array(&mut sink, &header, &selected)?;
+    sink.write_all(&options.comments)?;
+    sink.commit()?;
+    Ok(clipped)
+}
+
+/// Writes arrays of one dimension and of the same length as the columns of a TAF file and returns the number of
+/// clipped values. Columns of the same type and scaling as the file are copied bit for bit.
+///
+/// # Errors
+/// There is no column, the columns differ in length, or TAF cannot store their elements.
+pub fn create_columns(
+    path: &Path,
+    columns: &[Array],
+    map: Option<Linear>,
+    options: &Create,
+) -> Result<u64> {
+    let first = columns.first().ok_or_else(|| Error::argument("expected at least one column"))?;
+    let [length] = *first.shape().lengths() else {
+        let message = format!("expected columns of one dimension, found {}", first.shape());
+        return Err(Error::argument(message));
+    };
+    for column in columns {
+        check_storable(column.dtype())?;
+        if column.shape() != first.shape() {
+            let (expected, found) = (first.shape(), column.shape());
+            let message = format!("expected columns of {expected} elements, found {found}");
+            return Err(Error::argument(message));
+        }
+    }
+    let lengths = [length, columns.len() as u64];
+    let mut dimensions: Vec<_> = lengths.into_iter().map(Dimension::with_default_grid).collect();
+    for (dimension, (start, step)) in dimensions.iter_mut().zip(&options.grids) {
+        (dimension.start, dimension.step) = (*start, *step);
+    }
+    let header = Header::new(options.dtype, map, dimensions);
+    let mut sink = Sink::create(path, options.overwrite)?;
+    sink.write_all_at(0, &header.encode())?;
+    let bytes = Shape::new([length]).bytes(options.dtype.size())?;
+    let (mut at, mut clipped) = (header.data_offset(), 0);
+    for column in columns {
+        clipped += write_elements(&sink, at, &column.all_in(Order::F)?, &header)?;
+        at += bytes;
+    }
+    sink.seek(header.comment_offset());
     sink.write_all(&options.comments)?;
     sink.commit()?;
     Ok(clipped)

@@ -1,11 +1,13 @@
-//! `WFM#001` to `WFM#003`: one record per frame.
+//! `WFM#001` to `WFM#003`: one array of all frames.
 //!
 //! The specifications of the first frame are followed by the update specifications of all other frames, their
 //! curve specifications, and the samples: one slot per frame, all with the length of the first.
 
 use spile_core::format::{Region, RegionKind};
-use spile_core::recording::{self, Record, Recording, date_time, samples, within};
-use spile_core::{Attrs, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire};
+use spile_core::recording::{self, Record, Recording, bits, date_time, joined, samples, within};
+use spile_core::{
+    ArrayDesc, Attrs, Error, Limits, OpenOptions, Parsed, Report, Result, Source, Value, Wire,
+};
 
 use super::{iq, metadata};
 use crate::wire::wfm::{Curve, Header, UPDATE_BYTES, Update};
@@ -13,7 +15,7 @@ use crate::wire::wfm::{Curve, Header, UPDATE_BYTES, Update};
 /// Data type of digital lines.
 const DIGITAL: i32 = 6;
 
-/// Opens a file as a recording with one record per frame.
+/// Opens a file as a recording with one record of all frames, or one per frame if their lengths differ.
 pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let limits = &options.limits;
     let header = Header::read(&source).map_err(recording::in_header)?;
@@ -22,31 +24,29 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let size = header.dtype.size() as u64;
     let metadata = metadata::read(&source, header.end)?;
     let is_iq = header.dtype.size() == 2 && metadata.get("IQ_centerFrequency").is_some();
-    let mut records = Vec::new();
-    for (k, (update, curve)) in (0_u64..).zip(frames) {
-        let object = || format!("frame {}", k + 1);
+    let mut arrays = Vec::new();
+    for (k, (_, curve)) in (0_u64..).zip(&frames) {
+        let Curve { start, stop, .. } = *curve;
         let read_samples = || {
-            let bytes =
-                curve.stop.checked_sub(curve.start).filter(|_| u64::from(curve.stop) <= slot);
+            let bytes = stop.checked_sub(start).filter(|_| u64::from(stop) <= slot);
             let bytes = bytes.ok_or_else(|| {
-                let Curve { start, stop, .. } = curve;
                 let message =
                     format!("samples at bytes {start} to {stop} exceed a slot of {slot} bytes");
                 Error::malformed("tektronix-017", message).at(header.tables_offset)
             })?;
             let first =
-                k.saturating_mul(slot).saturating_add(header.curve_offset + u64::from(curve.start));
+                k.saturating_mul(slot).saturating_add(header.curve_offset + u64::from(start));
             samples(&source, header.dtype, u64::from(bytes) / size, first, "tektronix-006")
         };
-        let mut array = read_samples().map_err(|e| e.in_object(object()))?;
-        let mut step = header.step;
-        let map = if is_iq {
+        arrays.push(read_samples().map_err(|e| e.in_object(format!("frame {}", k + 1)))?);
+    }
+    let record = |array: ArrayDesc, update: Update| {
+        let (array, step, map) = if is_iq {
             // The interval is that of the numbers; a sample has two.
-            step *= 2.0;
-            array = iq::complex(array, header.offset, header.scale);
-            (0.0, 1.0)
+            let array = iq::complex(array, header.offset, header.scale);
+            (array, header.step * 2.0, (0.0, 1.0))
         } else {
-            (header.offset, header.scale)
+            (array, header.step, (header.offset, header.scale))
         };
         let mut record = Record::new(header.label.as_str(), array)
             .scaled(map.0, map.1)
@@ -55,15 +55,39 @@ pub(super) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
             .attr("label", header.label.as_str())
             .attr("trigger_time", iso_time(update.seconds, update.fraction))
             .attr("storage", storage_type(header.storage));
-        let part = if header.frames > 1 { format!("segment{}", k + 1) } else { String::new() };
-        let offset = update.trigger_offset * header.step;
-        if offset.is_finite() && offset != 0.0 {
-            record = record.attr("trigger_offset", offset);
+        record.attrs.extend(metadata.iter().map(|(name, value)| (name, value.clone())));
+        record
+    };
+    let offset = |update: &Update| update.trigger_offset * header.step;
+    let has_offset = frames.iter().any(|(update, _)| offset(update) != 0.0);
+    let stacked = match arrays.len() {
+        1 => None,
+        _ if is_iq => None,
+        _ => joined(&arrays.iter().collect::<Vec<_>>())?,
+    };
+    let mut records = Vec::new();
+    if let Some(array) = stacked {
+        let mut record = record(array, header.update);
+        let updates = || frames.iter().map(|(update, _)| update);
+        if has_offset {
+            record = record.along("trigger_offset", updates().map(offset));
         }
-        for (name, value) in metadata.iter() {
-            record = record.attr(name, value.clone());
+        if updates().all(|update| update.seconds > 0) {
+            let first = header.update;
+            record = record.along("time_tag", updates().map(|update| update.since(&first)));
         }
-        records.push(record.part(part));
+        records.push(record);
+    } else {
+        for (k, (array, (update, _))) in (1_u64..).zip(arrays.into_iter().zip(&frames)) {
+            let mut record = record(array, *update);
+            if has_offset && offset(update).is_finite() {
+                record = record.attr("trigger_offset", offset(update));
+            }
+            records.push(if header.frames > 1 { record.segment(k) } else { record });
+        }
+    }
+    if header.data_type == DIGITAL {
+        records = records.into_iter().flat_map(with_lines).collect();
     }
     let mut report = Report::default();
     if header.end > source.len() {
@@ -114,6 +138,13 @@ fn read_frames(source: &Source, header: &Header, limits: &Limits) -> Result<Vec<
         frames.push((Update::read(&mut update)?, curve));
     }
     Ok(frames)
+}
+
+/// A record, and the digital lines of its samples, a bit each.
+fn with_lines(record: Record) -> Vec<Record> {
+    let prefix =
+        if record.channel.is_empty() { String::new() } else { format!("{}_", record.channel) };
+    bits::with_lines(record, |bit| format!("{prefix}D{bit}"))
 }
 
 /// Name of a WFM storage type; empty for plain samples.

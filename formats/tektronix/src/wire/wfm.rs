@@ -165,6 +165,11 @@ impl Update {
         wire.skip(4)?;
         Ok(Self { trigger_offset: wire.f64()?, fraction: wire.f64()?, seconds: wire.i32()? })
     }
+
+    /// Seconds since the trigger `first`.
+    pub(crate) fn since(&self, first: &Self) -> f64 {
+        f64::from(self.seconds) - f64::from(first.seconds) + (self.fraction - first.fraction)
+    }
 }
 
 impl Curve {

@@ -25,20 +25,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError, SpileError
+from ..errors import SpileError
 from . import fl
+from ._append import Appending
 from ._frame import (
     PARTS,
     BondData,
     ConfigurationData,
     ConstraintData,
-    Field,
     Frame,
     ParticleData,
-    shaped,
 )
+from ._schema import ARRAYS, BOX, DEFAULTS, SCHEMA, default_types, strings, texts
 
 if TYPE_CHECKING:
+    import MDAnalysis
+    import ovito.pipeline
     import pandas
     import pyarrow
 
@@ -53,25 +55,8 @@ __all__ = [
     "read_log",
 ]
 
-_BOX = Field("f4", 0, [1, 1, 1, 0, 0, 0])
 
-#: Arrays of each part with their chunk names.
-_ARRAYS = {
-    part: [
-        (name, f"{part}/{name}", field) for name, field in getattr(Frame(), part)._fields().items()
-    ]
-    for part in PARTS
-}
-
-#: Values of frames without the chunk.
-_DEFAULTS: dict[str, Any] = {
-    "configuration/step": np.array([0], "u8"),
-    "configuration/dimensions": np.array([3], "u1"),
-    **{f"{part}/N": np.array([0], "u4") for part in PARTS},
-}
-
-
-class HOOMDTrajectory:
+class HOOMDTrajectory(Appending):
     """The frames of a GSD file in the HOOMD schema, see `open`. Frames have the values of frame 0, or
     the defaults of the schema, where they have no own. Those arrays are read-only; the others can be
     changed, and `append` writes the changed values."""
@@ -87,21 +72,7 @@ class HOOMDTrajectory:
             raise fl.GSDError(f"{file.name}: version {version} of the schema is not supported")
         if version < (2, 0) and precision == "double" and file.mode != "r":
             raise fl.GSDError(f"{file.name}: version {version} of the schema has single precision")
-        self._file = file
-        self._inner = file._inner
-        self._precision = precision
-        self._real = "f8" if precision == "double" else "f4"
-        #: Values of frame 0 and defaults are copied, so that they can be changed.
-        self._copies = False
-        self._forget()
-
-    def _forget(self) -> None:
-        """Nothing is known of frame 0."""
-        #: Chunks of frame 0, in the file or given to `append`.
-        self._first: dict[str, Any] | None = None
-        self._first_frame: Frame | None = None
-        #: Arrays of defaults by chunk name, with the number of rows.
-        self._default_arrays: dict[str, np.ndarray] = {}
+        super().__init__(file, precision)
 
     @property
     def file(self) -> fl.GSDFile:
@@ -113,22 +84,7 @@ class HOOMDTrajectory:
         """Precision of floating-point numbers that are written: ``single`` or ``double``."""
         return self._precision
 
-    def __len__(self) -> int:
-        return self._inner.frames
-
     # Reading.
-
-    def _chunks_of_first(self) -> dict[str, Any]:
-        """The chunks of frame 0, read-only."""
-        if self._first is None:
-            if len(self) == 0:
-                return {}
-            chunks = self._inner.read_frame(0)
-            for chunk in chunks.values():
-                if isinstance(chunk, np.ndarray):
-                    chunk.flags.writeable = False
-            self._first = chunks
-        return self._first
 
     @property
     def _initial_frame(self) -> Frame | None:
@@ -137,55 +93,40 @@ class HOOMDTrajectory:
             self._first_frame = self._build(self._chunks_of_first())
         return self._first_frame
 
-    def _defaults(self, chunk: str, field: Field, rows: int, real: str = "f4") -> np.ndarray:
-        """A read-only array of defaults."""
-        known = self._default_arrays.get(chunk)
-        dtype = real if field.dtype == "f4" else field.dtype
-        if known is None or len(known) != rows or known.dtype != dtype:
-            shape = (rows, field.columns) if field.columns else (rows,)
-            known = np.zeros(shape, dtype)
-            if field.default != 0:
-                known[...] = field.default
-            known.flags.writeable = False
-            self._default_arrays[chunk] = known
-        return known
-
     def _build(self, own: dict[str, Any], first: dict[str, Any] | None = None) -> Frame:
         """The frame with the chunks `own`, completed by those of frame 0."""
         first = {} if first is None else first
         frame = Frame()
 
         def scalar(chunk: str) -> Any:
-            return own.get(chunk, first.get(chunk, _DEFAULTS[chunk]))[0]
+            return own.get(chunk, first.get(chunk, DEFAULTS[chunk]))[0]
 
         about = frame.configuration
         about.step = scalar("configuration/step")
         about.dimensions = scalar("configuration/dimensions")
         box = own.get("configuration/box")
         if box is None:
-            box = np.array(first.get("configuration/box", _BOX.default), "f4")
+            box = np.array(first.get("configuration/box", BOX.default), "f4")
         about.box = box
         for part in PARTS:
             data = getattr(frame, part)
             count = f"{part}/N"
             data.N = scalar(count)
-            same = first.get(count, _DEFAULTS[count])[0] == data.N
+            same = first.get(count, DEFAULTS[count])[0] == data.N
             if part != "constraints":
                 types = own.get(f"{part}/types", first.get(f"{part}/types"))
-                data.types = _default_types(part) if types is None else _strings(types)
+                data.types = default_types(part) if types is None else strings(types)
             if part == "particles":
                 shapes = own.get("particles/type_shapes", first.get("particles/type_shapes"))
                 data.type_shapes = (
-                    [{}] if shapes is None else [json.loads(text) for text in _strings(shapes)]
+                    [{}] if shapes is None else [json.loads(text) for text in strings(shapes)]
                 )
-            for name, chunk, field in _ARRAYS[part]:
+            for name, chunk, field in ARRAYS[part]:
                 array = own.get(chunk)
                 if array is None and same:
                     array = first.get(chunk)
                 if array is None:
                     array = self._defaults(chunk, field, int(data.N))
-                if self._copies and not array.flags.writeable:
-                    array = array.copy()
                 setattr(data, name, array)
         for chunk, value in first.items():
             if chunk.startswith("log/"):
@@ -195,7 +136,7 @@ class HOOMDTrajectory:
                 frame.log[chunk[4:]] = value
             elif chunk.startswith("state/"):
                 frame.state[chunk[6:]] = value
-            elif chunk not in _SCHEMA:
+            elif chunk not in SCHEMA:
                 frame.chunks[chunk] = value
         return frame
 
@@ -213,15 +154,15 @@ class HOOMDTrajectory:
             return own
         first = self._chunks_of_first()
         if path == "configuration/box":
-            return first.get(path, np.array(_BOX.default, "f4"))
+            return first.get(path, np.array(BOX.default, "f4"))
         part, name = path.split("/")
         count = self._inner.read_chunk(index, f"{part}/N")
-        known = first.get(f"{part}/N", _DEFAULTS[f"{part}/N"])
+        known = first.get(f"{part}/N", DEFAULTS[f"{part}/N"])
         if count is None or count[0] == known[0]:
             if path in first:
                 return first[path]
             count = known
-        field = next(field for field_name, _, field in _ARRAYS[part] if field_name == name)
+        field = next(field for field_name, _, field in ARRAYS[part] if field_name == name)
         return self._defaults(path, field, int(count[0]))
 
     def __getitem__(self, key: Any) -> Any:
@@ -243,125 +184,6 @@ class HOOMDTrajectory:
         self._file.refresh()
 
     # Writing.
-
-    def append(self, frame: Any) -> None:
-        """Appends a frame. Values that are `None` are not written: readers take them from frame 0 or
-        from the defaults, and so are those equal to them. Logged quantities, states and chunks outside
-        the schema are always written. On failure nothing is appended."""
-        self._append(frame, False)
-
-    def _append(self, frame: Any, defaults: bool) -> None:
-        """With `defaults`, values that are `None` are the defaults of the schema."""
-        inner = self._inner
-        is_first = self._first is None and len(self) == 0
-        first = self._chunks_of_first()
-        written: dict[str, Any] = {}
-
-        def write(chunk: str, data: np.ndarray, unless: np.ndarray | None) -> None:
-            if inner.write_chunk(chunk, data, unless):
-                written[chunk] = data
-
-        def write_free(chunk: str, value: Any) -> None:
-            if isinstance(value, str):
-                inner.write_text(chunk, value)
-            else:
-                value = fl._contiguous(value)
-                inner.write_chunk(chunk, value)
-            written[chunk] = value
-
-        try:
-            self._write_configuration(frame.configuration, first, write, defaults)
-            for part in PARTS:
-                self._write_part(part, getattr(frame, part), first, write, defaults)
-            for prefix, values in (
-                ("log/", frame.log),
-                ("state/", getattr(frame, "state", None) or {}),
-                ("", getattr(frame, "chunks", None) or {}),
-            ):
-                for name, value in values.items():
-                    write_free(prefix + name, value)
-            if not written:
-                # A last frame without chunks would not be part of the file.
-                step = "configuration/step"
-                write(step, first.get(step, _DEFAULTS[step]), None)
-            inner.end_frame()
-        except BaseException as error:
-            if inner.is_open and self._file.mode != "r":
-                inner.discard_frame()
-            raise fl._as_gsd(error) if isinstance(error, SpileError) else error from None
-        if is_first:
-            # The arrays belong to the caller, who may change them.
-            self._first = {
-                name: value.copy() if isinstance(value, np.ndarray) else value
-                for name, value in written.items()
-            }
-            inner.commit(False)
-
-    def _write_configuration(self, about: Any, first: Any, write: Any, defaults: bool) -> None:
-        for name, dtype in (("step", "u8"), ("dimensions", "u1")):
-            value = getattr(about, name)
-            chunk = f"configuration/{name}"
-            if value is None and defaults:
-                value = _DEFAULTS[chunk][0]
-            if value is not None:
-                write(chunk, np.array([value], dtype), first.get(chunk, _DEFAULTS[chunk]))
-        box = _BOX.default if about.box is None and defaults else about.box
-        if box is not None:
-            box = shaped(box, self._real, 6, 0)
-            default = np.array(_BOX.default, self._real)
-            write("configuration/box", box, first.get("configuration/box", default))
-
-    def _write_part(self, part: str, data: Any, first: Any, write: Any, defaults: bool) -> None:
-        count = f"{part}/N"
-        known = first.get(count, _DEFAULTS[count])
-        rows = known[0] if data.N is None else int(data.N)
-        if data.N is not None:
-            write(count, np.array([rows], "u4"), known)
-        same = rows == known[0]
-        if part != "constraints":
-            types = data.types
-            if types is not None and len(set(types)) != len(types):
-                raise ValueError(f"{part}: type names must be unique, found {list(types)}")
-            if types is None and defaults:
-                types = _default_types(part)
-            self._write_strings(f"{part}/types", types, _default_types(part), first, write)
-        if part == "particles":
-            shapes = data.type_shapes
-            if shapes is None and defaults:
-                shapes = [{}]
-            if shapes is not None:
-                shapes = [s if isinstance(s, str) else json.dumps(s) for s in shapes]
-            self._write_strings("particles/type_shapes", shapes, ["{}"], first, write)
-        for name, chunk, field in _ARRAYS[part]:
-            value = getattr(data, name)
-            expected = first.get(chunk) if same else None
-            if value is None:
-                if not defaults or expected is None:
-                    continue
-                value = self._defaults(chunk, field, rows, self._real)
-            real = field.dtype == "f4"
-            try:
-                array = shaped(value, self._real if real else field.dtype, rows, field.columns)
-            except ValueError:
-                found = np.shape(value)
-                message = f"{chunk}: expected {rows} rows, found shape {found}"
-                raise ArgumentError(message) from None
-            if expected is None:
-                expected = self._defaults(chunk, field, rows, self._real)
-            write(chunk, array, expected)
-
-    def _write_strings(
-        self, chunk: str, strings: Any, default: Any, first: Any, write: Any
-    ) -> None:
-        if strings is None or (chunk not in first and list(strings) == default):
-            return
-        encoded = [text.encode() for text in strings]
-        if any(b"\0" in text for text in encoded):
-            raise ValueError(f"{chunk}: a name contains NUL")
-        # At least two columns: a chunk with one column has no rows of text for readers.
-        width = max(map(len, encoded), default=1) + 1
-        table = np.array(encoded, f"S{max(width, 2)}").view("i1").reshape(len(encoded), -1)
-        write(chunk, table if encoded else np.empty((0, 2), "i1"), first.get(chunk))
 
     def extend(self, iterable: Iterable[Any]) -> None:
         """Appends several frames."""
@@ -400,7 +222,7 @@ class HOOMDTrajectory:
             if not fnmatchcase(name, pattern):
                 continue
             if strings and values.dtype.kind == "S" and values.ndim == 2:
-                values = _texts(values)
+                values = texts(values)
             elif missing and values.dtype.kind == "f":
                 values[missing] = np.nan
             if not scalar_only or values.ndim == 1:
@@ -426,6 +248,23 @@ class HOOMDTrajectory:
         single = {name.removeprefix("log/"): v for name, v in self._log("*", True).items()}
         return {"step": single.pop("configuration/step"), **single}
 
+    # Other packages.
+
+    def to_universe(self) -> MDAnalysis.Universe:
+        """An `MDAnalysis.Universe` with the types, masses, charges, bonds and angles of frame 0 and the
+        positions and velocities of all frames, which are read on demand. The number of particles must
+        not change. Lengths and masses are those of the file; HOOMD files have no units."""
+        from ._mdanalysis import universe
+
+        return universe(self)
+
+    def to_ovito(self) -> ovito.pipeline.Pipeline:
+        """An OVITO pipeline whose frames are read on demand, with all particle properties, types, the
+        cell, bonds and scalar logged quantities (as attributes). The number of particles may change."""
+        from ._ovito import pipeline
+
+        return pipeline(self)
+
     def __enter__(self) -> HOOMDTrajectory:
         return self
 
@@ -438,34 +277,6 @@ class HOOMDTrajectory:
 
     def __repr__(self) -> str:
         return f"<HOOMDTrajectory: {len(self)} frames>"
-
-
-#: Chunks of the schema.
-_SCHEMA = {
-    *_DEFAULTS,
-    "configuration/box",
-    "particles/type_shapes",
-    *(f"{part}/types" for part in PARTS),
-    *(chunk for arrays in _ARRAYS.values() for _, chunk, _ in arrays),
-}
-
-
-def _default_types(part: str) -> list[str]:
-    return ["A"] if part == "particles" else []
-
-
-def _strings(table: np.ndarray) -> list[str]:
-    """The rows of a table of characters, each up to its first NUL."""
-    return [bytes(row).split(b"\0", 1)[0].decode() for row in table.reshape(len(table), -1)]
-
-
-def _texts(values: np.ndarray) -> np.ndarray:
-    """One string per row of characters."""
-    texts = np.ascontiguousarray(values).view(f"S{values.shape[1]}").reshape(-1)
-    strings = [text.decode(errors="replace") for text in texts.tolist()]
-    if hasattr(np, "dtypes") and hasattr(np.dtypes, "StringDType"):
-        return np.array(strings, np.dtypes.StringDType())
-    return np.array(strings, object)
 
 
 class _Iterator:

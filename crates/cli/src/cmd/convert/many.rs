@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use spile::format::{Format, Loss};
 use spile_ops::convert;
 
-use super::{Done, Job, WriteArgs, group_text, loss_text, print_losses};
+use super::{Done, Job, WriteArgs, group_text, loss_text, print_losses, verb};
 use crate::batch::{Batch, Item, Tally};
 use crate::cmd::prelude::*;
 use crate::progress;
@@ -218,7 +218,7 @@ fn summarise(outcomes: &[Result<(Entry, Outcome)>], out: &mut Output) -> Result<
             [loss] => loss_text(loss),
             _ => group_text(group),
         };
-        let word = out.paint(style::WARN, "not written");
+        let word = out.paint(style::WARN, verb(group.kind));
         writeln!(out, "{word} in {}: {text}", text::count(most, "file"))?;
     }
     if groups.len() > LINES {

@@ -1,6 +1,7 @@
 //! `spile gsd`: upgrade, trim, merge and append.
 
-use spile_gsd::{File, Mode, ops};
+use spile_gsd::ops::{self, NameRule};
+use spile_gsd::{File, Mode};
 use spile_ops::Pick;
 
 use crate::cmd::prelude::*;
@@ -10,12 +11,16 @@ pub(crate) struct UpgradeArgs {
     /// GSD files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Replace bytes of chunk names that are not UTF-8 by %XX
+    #[arg(long)]
+    utf8_names: bool,
 }
 
 pub(super) fn upgrade(args: &UpgradeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let rule = if args.utf8_names { NameRule::Utf8 } else { NameRule::Keep };
     context.each_file(&args.files, out, |entry, out| {
         let before = File::open(entry.path, &context.limits)?.header().version_text();
-        let done = ops::upgrade(entry.path, &context.limits)?;
+        let done = ops::upgrade(entry.path, rule, &context.limits)?;
         if context.json {
             out.object(&[
                 ("file", json!(entry.name())),

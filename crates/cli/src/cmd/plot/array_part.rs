@@ -3,10 +3,11 @@
 use spile::error::Result;
 use spile::layout::ArrayDesc;
 use spile::select::Selection;
+use spile::semantics::Role;
 use spile::tree::{Node, Tree, Value};
 
 use super::super::cat;
-use super::{Job, PlotArgs};
+use super::Job;
 
 /// An array and a selection.
 pub(super) struct ArrayPart<'a> {
@@ -29,9 +30,8 @@ impl ArrayPart<'_> {
 
 /// The array to plot, and the second array if there is one.
 pub(super) fn from_args<'a>(job: &Job<'a>) -> Result<(ArrayPart<'a>, Option<ArrayPart<'a>>)> {
-    let (args, tree) = (job.args, job.file.tree());
-    let PlotArgs { name, second, .. } = args;
-    match (name.as_deref(), second.as_deref()) {
+    let tree = job.file.tree();
+    match job.names.into() {
         (None, _) => Ok((all_of(main_array(tree)?), None)),
         (Some(arg), None) => match parse(tree, arg) {
             Ok(chosen) => Ok((chosen, None)),
@@ -47,6 +47,10 @@ pub(super) fn from_args<'a>(job: &Job<'a>) -> Result<(ArrayPart<'a>, Option<Arra
         },
         (Some(first), Some(second)) => {
             let first = parse(tree, first)?;
+            // A channel may be called "2".
+            if tree.at(second).is_some_and(|id| tree.array(id).is_some()) {
+                return Ok((first, Some(parse(tree, second)?)));
+            }
             match second.parse::<Selection>() {
                 Ok(selection) => Ok((ArrayPart { selection, ..first }, None)),
                 // With these characters it is an invalid selection rather than a name.
@@ -72,18 +76,21 @@ pub(super) fn parse<'a>(tree: &'a Tree, arg: &str) -> Result<ArrayPart<'a>> {
     Ok(ArrayPart { node, desc, selection, part: Some(part.to_string()) })
 }
 
-fn all_of<'a>((node, desc): (&'a Node, &'a ArrayDesc)) -> ArrayPart<'a> {
+pub(super) fn all_of<'a>((node, desc): (&'a Node, &'a ArrayDesc)) -> ArrayPart<'a> {
     ArrayPart { node, desc, selection: Selection::all(), part: None }
 }
 
-/// The only array of a file, or the only one with several dimensions.
+/// The only array of a file, or the only trace, or the only one with several dimensions.
 fn main_array(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
+    let only = |fits: fn(&ArrayDesc) -> bool| {
+        let mut arrays = tree.main_arrays().filter(|(_, _, desc)| fits(desc));
+        let first = arrays.next().map(|(_, node, desc)| (node, desc));
+        first.filter(|_| arrays.next().is_none())
+    };
     cat::only_array(tree).or_else(|ambiguous| {
-        let mut arrays = tree.arrays().filter(|(_, _, desc)| desc.shape.rank() > 1);
-        match (arrays.next(), arrays.next()) {
-            (Some((_, node, desc)), None) => Ok((node, desc)),
-            _ => Err(ambiguous),
-        }
+        only(|desc| desc.semantics().role == Role::Trace)
+            .or_else(|| only(|desc| desc.shape.rank() > 1))
+            .ok_or(ambiguous)
     })
 }
 

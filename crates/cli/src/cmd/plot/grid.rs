@@ -115,6 +115,40 @@ impl Grid {
     }
 }
 
+/// The part of a span whose points are in `range`, with a further point at both ends, so that lines reach the edges.
+/// All of it without a range and for points that are not monotonic.
+pub(super) fn window(
+    job: &Job<'_>,
+    chosen: &ArrayPart<'_>,
+    dimension: usize,
+    span: Span,
+    range: Option<(f64, f64)>,
+) -> Span {
+    let Some((low, high)) = range.filter(|_| span.count > 1) else { return span };
+    let grid = Grid::new(job, chosen, dimension, span);
+    let last = span.count - 1;
+    let rising = grid.point(0) <= grid.point(last);
+    // The number of points before `value` in the direction of the grid.
+    let before = |value: f64| {
+        let (mut from, mut to) = (0, span.count);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            let point = grid.point(middle);
+            if if rising { point < value } else { point > value } {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        from
+    };
+    let (near, far) = if rising { (low, high) } else { (high, low) };
+    let from = before(near).saturating_sub(1);
+    let to = (before(far) + 2).min(span.count);
+    let count = to.saturating_sub(from);
+    Span { start: index(span, from), count, ..span }
+}
+
 /// The name of a dimension, if it has one.
 fn named(desc: &ArrayDesc, dimension: usize) -> Option<&str> {
     let name = desc.dims.get(dimension)?;

@@ -3,12 +3,13 @@
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Coord};
 use spile::read::Array;
+use spile::recording::SEGMENT;
 use spile::reduce::raster;
 use spile::select::{Selection, Span};
 use spile_plot::{Axis, Figure, HeatMap};
 
 use super::array_part::ArrayPart;
-use super::grid::Grid;
+use super::grid::{self, Grid};
 use super::{Job, MAX_SERIES, PlotArgs, index, short, slice};
 
 /// Estimated memory per cell in bytes.
@@ -23,6 +24,9 @@ pub(super) fn is_suitable(args: &PlotArgs, desc: &ArrayDesc, spans: &[Span]) -> 
     let kept: Vec<usize> = (0..spans.len()).filter(|k| !spans[*k].dropped).collect();
     if args.heatmap || args.lines || kept.len() < 2 {
         return args.heatmap;
+    }
+    if desc.dims.first().is_some_and(|name| name == SEGMENT) {
+        return args.symmetric || spans[kept[0]].count > MAX_SERIES;
     }
     let columns = kept[1..].iter().map(|k| spans[*k].count).fold(1, u64::saturating_mul);
     // The coordinates 1, 2, 3, ... only number the columns.
@@ -62,7 +66,12 @@ pub(super) fn draw(
         let span = &mut spans[*k];
         *span = Span { start: index(*span, span.count / 2), count: 1, step: 1, dropped: true };
     }
-    let (x, y) = if args.transpose { (second, first) } else { (first, second) };
+    // The time of segments is along x.
+    let of_segments = chosen.desc.dims.first().is_some_and(|name| name == SEGMENT);
+    let swapped = args.transpose != (of_segments && first == 0);
+    let (x, y) = if swapped { (second, first) } else { (first, second) };
+    spans[x] = grid::window(job, chosen, x, spans[x], args.x_range);
+    spans[y] = grid::window(job, chosen, y, spans[y], args.y_range);
     let selection = Selection(spans.iter().map(|s| slice(*s)).collect());
     let what = part_name(job, chosen, &spans, !more.is_empty());
 

@@ -8,19 +8,29 @@ use spile_plot::{Axis, Figure, HeatMap, Points, Series};
 use super::PlotArgs;
 use crate::cmd::prelude::*;
 
-pub(super) fn write(args: &PlotArgs, figure: &Figure, out: &mut Output) -> Result<Exit> {
-    let axis = |axis: &Axis| json!({ "label": axis.label, "unit": axis.unit });
-    out.object(&[
-        ("file", json!(args.file.to_string_lossy())),
-        ("title", json!(figure.title)),
-        ("x", axis(&figure.x)),
-        ("y", axis(&figure.y)),
-        match &figure.map {
-            Some(map) => ("map", heat_map(map)),
-            None => ("series", figure.series.iter().map(series).collect()),
-        },
-    ])?;
+/// Writes the figure, or several above each other as `panels`.
+pub(super) fn write(args: &PlotArgs, figures: &[Figure], out: &mut Output) -> Result<Exit> {
+    let file = ("file", json!(args.file.to_string_lossy()));
+    if let [figure] = figures {
+        let fields: Vec<_> = [file].into_iter().chain(fields(figure)).collect();
+        out.object(&fields)?;
+        return Ok(Exit::Yes);
+    }
+    let panel = |figure| Value::Object(fields(figure).map(|(k, v)| (k.to_string(), v)).collect());
+    out.object(&[file, ("panels", figures.iter().map(panel).collect())])?;
     Ok(Exit::Yes)
+}
+
+/// Title, axes and data of a figure.
+fn fields(figure: &Figure) -> impl Iterator<Item = (&'static str, Value)> + use<> {
+    let axis = |axis: &Axis| json!({ "label": axis.label, "unit": axis.unit });
+    let data = match &figure.map {
+        Some(map) => ("map", heat_map(map)),
+        None => ("series", figure.series.iter().map(series).collect()),
+    };
+    let fields =
+        [("title", json!(figure.title)), ("x", axis(&figure.x)), ("y", axis(&figure.y)), data];
+    fields.into_iter()
 }
 
 fn reals(values: &[f64]) -> Vec<Real> {

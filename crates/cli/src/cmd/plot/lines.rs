@@ -1,14 +1,19 @@
 //! Line plots of columns of an array.
 
 use spile::error::{Error, Result};
+use spile::layout::ArrayDesc;
 use spile::read::{Array, Axes};
+use spile::recording::SEGMENT;
 use spile::reduce::envelope;
 use spile::select::{Selection, Slice, Span};
 use spile_plot::{Axis, Figure, Series};
 
 use super::array_part::{self, ArrayPart};
-use super::grid::Grid;
+use super::grid::{self, Grid};
 use super::{Job, MAX_SERIES, index, slice};
+
+/// Number of points up to which all are read for a logarithmic x axis.
+const MAX_LOG_POINTS: usize = 1 << 19;
 
 pub(super) fn draw(
     job: &Job<'_>,
@@ -37,9 +42,12 @@ fn columns(
     spans: &[Span],
     buckets: usize,
 ) -> Result<(Axis, Vec<Series>)> {
-    let x = spans.iter().position(|s| !s.dropped).ok_or_else(|| {
+    let x = x_dimension(chosen.desc, spans).ok_or_else(|| {
         Error::argument("a plot requires more than a single element").hint("`spile cat` prints it")
     })?;
+    let mut spans = spans.to_vec();
+    spans[x] = grid::window(job, chosen, x, spans[x], job.args.x_range);
+    let spans = &spans[..];
     let others = || spans.iter().enumerate().filter(|(k, _)| *k != x);
     let columns: u64 = others().map(|(_, s)| s.count).fold(1, u64::saturating_mul);
     if columns > MAX_SERIES {
@@ -49,6 +57,8 @@ fn columns(
         .hint("select columns, for example ':, 0:3'"));
     }
     let mut grid = Grid::new(job, chosen, x, spans[x]);
+    // A logarithmic axis shows the first points as far apart as the last ones.
+    let buckets = if job.args.log_x { buckets.max(MAX_LOG_POINTS) } else { buckets };
     if spans[x].count > 2 * buckets as u64 && grid.spacing().is_none() {
         // An envelope has equal steps.
         grid = Grid::index(chosen.desc, x, spans[x]);
@@ -68,11 +78,21 @@ fn columns(
         let label = match array_part::column_name(chosen, &label) {
             Some(name) => name,
             None if columns == 1 => String::new(),
-            None => format!("column {}", label.join(", ")),
+            None => match chosen.desc.dims.first() {
+                Some(name) if name == SEGMENT => format!("segment {}", label.join(", ")),
+                _ => format!("column {}", label.join(", ")),
+            },
         };
         series.push(line(array, &Selection(slices), buckets, &grid, label)?);
     }
     Ok((grid.axis, series))
+}
+
+/// The dimension along x: the first, and of segments the time.
+fn x_dimension(desc: &ArrayDesc, spans: &[Span]) -> Option<usize> {
+    let mut kept = (0..spans.len()).filter(|k| !spans[*k].dropped);
+    let of_segments = desc.dims.first().is_some_and(|name| name == SEGMENT);
+    if of_segments { kept.next_back() } else { kept.next() }
 }
 
 fn line(

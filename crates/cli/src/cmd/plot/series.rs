@@ -6,7 +6,7 @@ use spile::read::{Array, Axes};
 use spile_plot::{Axis, Figure, Series};
 
 use super::array_part::{self, ArrayPart};
-use super::{Job, MAX_SERIES};
+use super::{Job, MAX_SERIES, space_time};
 
 /// Estimated memory per value in bytes.
 const VALUE_BYTES: u64 = 64;
@@ -29,6 +29,10 @@ pub(super) fn draw(job: &Job<'_>, chosen: &ArrayPart<'_>, frames: u64) -> Result
     }
     let selected = first.select(&chosen.selection, Axes::Stored)?;
     let count = selected.count();
+    if count > 1 && (count > MAX_SERIES || job.args.heatmap) && space_time::is_suitable(job, chosen)
+    {
+        return space_time::draw(job, chosen, &first, frames);
+    }
     if count == 0 || count > MAX_SERIES {
         let message = format!("the array has {frames} frames of {count} elements; specify a frame");
         let hint = "for example --frame 0; up to 12 selected elements are plotted over all frames";
@@ -83,7 +87,7 @@ fn names(array: &Array, chosen: &ArrayPart<'_>) -> Result<Vec<String>> {
 }
 
 /// The times of all frames, or their steps, or their numbers, with the axis.
-fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
+pub(super) fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
     let numbers = || (0..frames).map(|k| k as f64).collect();
     let Some(axis) = job.file.tree().frames().filter(|axis| axis.len() == frames) else {
         return Ok((numbers(), Axis::integer("frame")));

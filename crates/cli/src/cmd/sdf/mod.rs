@@ -1,5 +1,7 @@
 //! `spile sdf`.
 
+mod particles;
+
 use std::{fs, io};
 
 use clap::Subcommand;
@@ -8,14 +10,18 @@ use spile::select::Selection;
 use spile_sdf::{Block, BlockType, File, Meta, archive};
 
 use crate::cmd::prelude::*;
+use particles::{EnergyArgs, HistogramArgs, TrackArgs};
 
-/// Input decks and source code stored in SDF files.
+/// Input decks, source code and particles of SDF files.
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 pub(crate) enum Operation {
     /// Print the input decks stored in a dump
     Deck(DeckArgs),
     Source(SourceArgs),
+    Track(TrackArgs),
+    Histogram(HistogramArgs),
+    Energy(EnergyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -41,6 +47,9 @@ pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) ->
     match operation {
         Operation::Deck(args) => deck(args, context, out),
         Operation::Source(args) => source(args, context, out),
+        Operation::Track(args) => particles::track(args, context, out),
+        Operation::Histogram(args) => particles::histogram(args, context, out),
+        Operation::Energy(args) => particles::energy(args, context, out),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `spile taf`: operations that modify a file (comments, grids, elements, dimensions).
 
 use clap::ValueEnum;
-use spile_taf::{File, ops};
+use spile_taf::ops;
 
 use super::{BoundsArgs, TargetArgs, open_input, report};
 use crate::cmd::prelude::*;
@@ -70,6 +70,9 @@ pub(crate) struct AppendArgs {
     file: PathBuf,
     /// Elements to append: any file with one array; - is standard input
     input: PathBuf,
+    /// Dimension to append along, counted from 1 [default: the last]; samples of an N x 1 trace: 1
+    #[arg(short, long, value_name = "N")]
+    dimension: Option<usize>,
     /// Copy the file whatever its size, so that other programs see no intermediate state
     #[arg(long)]
     safe: bool,
@@ -77,10 +80,16 @@ pub(crate) struct AppendArgs {
 
 pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let (_, array) = open_input(&args.input, context)?;
-    let clipped = ops::append(&args.file, &array, args.safe, &context.limits)?;
-    // The elements are appended, even if the file cannot be read now.
-    let shape = File::open(&args.file, &context.limits).map(|file| file.header().shape()).ok();
-    report(&args.file, shape.as_ref(), Some(clipped), context, out)
+    let done = ops::append_along(&args.file, &array, args.dimension, args.safe, &context.limits)?;
+    let [old, new] = &done.shapes;
+    // The elements of a trace can be samples or a column.
+    let is_trace = old.lengths().iter().skip(1).all(|length| *length == 1);
+    if is_trace && !context.json && !context.quiet {
+        let (file, dimension) = (args.file.to_string_lossy(), done.dimension);
+        writeln!(out, "{file}: appended along dimension {dimension}: {old} -> {new}")?;
+    }
+    let shown = Some(new).filter(|_| !is_trace || context.json);
+    report(&args.file, shown, Some(done.clipped), context, out)
 }
 
 #[derive(Debug, Args)]

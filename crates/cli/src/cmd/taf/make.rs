@@ -1,12 +1,9 @@
-//! `spile taf`: create and convert.
+//! `spile taf create`.
 
 use spile::dtype::DType;
 use spile::layout::Coord;
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
-use spile::tree::Node;
-use spile::wire::ByteOrder;
-use spile_dig::SampleFormat;
 use spile_taf::ops::{self, Create};
 use spile_taf::wire::parse_type;
 
@@ -93,99 +90,6 @@ fn grid_from_column(array: &Array) -> Result<(f64, f64)> {
 }
 
 /// Selects all columns except the first.
-fn data_columns() -> Selection {
+pub(super) fn data_columns() -> Selection {
     Selection(vec![Slice::ALL, Slice::Range { start: Some(1), stop: None, step: 1 }])
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ConvertArgs {
-    /// Files or patterns
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Output path, for one file with one array [default: NAME.taf next to the input]
-    #[arg(short, long, value_name = "OUTPUT")]
-    output: Option<PathBuf>,
-    /// Samples of .dig files are signed
-    #[arg(long)]
-    dig_signed: bool,
-    /// Samples of .dig files are big-endian
-    #[arg(long)]
-    dig_big_endian: bool,
-    /// Replace the output if it exists
-    #[arg(long)]
-    overwrite: bool,
-}
-
-impl ConvertArgs {
-    fn open(&self, path: &Path, context: &Context) -> Result<Dataset> {
-        if !self.dig_signed && !self.dig_big_endian {
-            return context.open(path);
-        }
-        let order = if self.dig_big_endian { ByteOrder::Big } else { ByteOrder::Little };
-        let stored = SampleFormat { signed: self.dig_signed, order };
-        let file = spile_dig::open(context.source(path)?, stored, &context.options());
-        let file = file.map_err(|e| e.with_path(path).with_format("dig"))?;
-        context.print_warnings(path, file.warnings());
-        Ok(file)
-    }
-}
-
-pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let mut some = false;
-    let exit = context.each_file(&args.files, out, |entry, out| {
-        let file = super::as_one_array(args.open(entry.path, context)?, context);
-        let count = file.tree().arrays().count();
-        for (k, (_, node, desc)) in file.tree().arrays().enumerate() {
-            let target = if let Some(output) = &args.output {
-                if entry.many || count > 1 {
-                    return Err(Error::argument("-o requires one file with one array"));
-                }
-                output.clone()
-            } else if count == 1 {
-                entry.path.with_extension("taf")
-            } else {
-                let stem = entry.path.file_stem().unwrap_or_default().to_string_lossy();
-                entry.path.with_file_name(format!("{stem}-{}.taf", k + 1))
-            };
-            if target == entry.path {
-                return Err(Error::argument("the file is already TAF; nothing was written"));
-            }
-            let array = file.open_array(desc)?;
-            let clipped = convert_one(args, &target, &array, node, &entry.name())?;
-            some = true;
-            report(&target, None, Some(clipped), context, out)?;
-        }
-        Ok(())
-    })?;
-    // Some arrays of a file may have been written before it failed.
-    Ok(if exit == Exit::Error && some { Exit::Partial } else { exit })
-}
-
-/// Writes an array with its grid; attributes become comments. Returns the number of clipped values.
-fn convert_one(
-    args: &ConvertArgs,
-    target: &Path,
-    array: &Array,
-    node: &Node,
-    file: &str,
-) -> Result<u64> {
-    let desc =
-        node.array.as_ref().ok_or_else(|| Error::argument("expected an array, found a group"))?;
-    let dtype = ops::type_for(array.dtype()).ok_or_else(|| {
-        Error::argument(format!("TAF does not support {} elements", array.dtype()))
-    })?;
-    let grid = |coord: &Coord| match coord {
-        Coord::Uniform { start, step } => (*start, *step),
-        Coord::None | Coord::Node(_) => (1.0, 1.0),
-    };
-    let grids = desc.coords.iter().map(grid).collect();
-    let part = if desc.has_grid_column() { data_columns() } else { Selection::all() };
-    let mut comments = format!("{} of {file}\n", node.path);
-    for (name, value) in &node.attrs {
-        comments.push_str(&format!("{name}: {value}").replace(['\n', '\r'], " "));
-        comments.push('\n');
-    }
-    let comments = comments.into_bytes();
-    let options = Create { dtype, grids, comments, overwrite: overwrite(args.overwrite) };
-    ops::create(target, array, &part, &options)
 }

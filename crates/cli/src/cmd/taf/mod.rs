@@ -1,6 +1,7 @@
 //! `spile taf`: the file operations of Table 3-1 of the TAF report.
 
 mod change;
+mod convert;
 mod make;
 mod show;
 
@@ -17,6 +18,7 @@ use crate::cmd::prelude::*;
 /// Dimensions and indices count from 1, as in the TAF report. Changes of arrays are atomic.
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
+#[allow(clippy::large_enum_variant)] // One value per process.
 pub(crate) enum Operation {
     /// Print header, offsets and comments; reads no array data
     Probe(show::FilesArgs),
@@ -38,7 +40,7 @@ pub(crate) enum Operation {
     SetComment(change::CommentArgs),
     /// Change the implicit grid of a dimension
     Adjust(change::AdjustArgs),
-    /// Append elements along the last dimension
+    /// Append elements along the last dimension, or another
     Append(change::AppendArgs),
     /// Replace the elements
     Replace(change::ReplaceArgs),
@@ -53,7 +55,7 @@ pub(crate) enum Operation {
     /// Create a file from a NumPy array, text columns, or standard input
     Create(make::CreateArgs),
     /// Convert the arrays of files of any format to NAME.taf
-    Convert(make::ConvertArgs),
+    Convert(convert::ConvertArgs),
 }
 
 pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -74,7 +76,7 @@ pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) ->
         Operation::Transpose(args) => change::transpose(args, context, out),
         Operation::Backup(args) => show::backup(args, context, out),
         Operation::Create(args) => make::create(args, context, out),
-        Operation::Convert(args) => make::convert(args, context, out),
+        Operation::Convert(args) => convert::convert(args, context, out),
     }
 }
 

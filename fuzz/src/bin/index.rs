@@ -1,0 +1,10 @@
+//! Indexes of any file.
+#![no_main]
+
+use spile_fuzz::drive;
+
+#[allow(dead_code)]
+#[path = "../verbs/mod.rs"]
+mod verbs;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| verbs::index::run(data));

@@ -1,0 +1,4 @@
+//! Any bytes as a file of the format `siglent`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| spile_fuzz::drive(&spile_siglent::Siglent, data));

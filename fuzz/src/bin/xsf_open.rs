@@ -1,0 +1,4 @@
+//! Any bytes as a file of the format `xsf`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| spile_fuzz::drive(&spile_cube::Xsf, data));

@@ -1,0 +1,46 @@
+"""Pseudopotentials in JSON: `spile convert X.UPF x.json` gives what upf_to_json gives for UPF v2."""
+
+import json
+import os
+import pathlib
+import tempfile
+
+from support import spile
+from upf_to_json import upf_to_json
+
+FOLDERS = [pathlib.Path(__file__).resolve().parents[3] / "shared/real/upf", pathlib.Path("/usr/share/espresso/pseudo")]
+NAMES = ["v2_N_ONCV.upf", "v2_Si.LDA.0.5.UPF", "v2_untyped_N.pz-vbc.UPF", "H.pz-vbc.UPF", "Li.pbesol-s-kjpaw_psl.0.2.1.UPF",
+         "Li.pbesol-s-rrkjus_psl.0.2.1.UPF"]
+
+
+def equal(path, ours, theirs):
+    assert type(ours) is type(theirs) or isinstance(ours, (int, float)), (path, ours, theirs)
+    if isinstance(theirs, dict):
+        assert ours.keys() == theirs.keys(), (path, set(ours) ^ set(theirs))
+        for key, value in theirs.items():
+            equal(f"{path}/{key}", ours[key], value)
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs), (path, len(ours), len(theirs))
+        for k, (one, two) in enumerate(zip(ours, theirs)):
+            equal(f"{path}/{k}", one, two)
+    elif isinstance(theirs, str):
+        assert ours == theirs.strip(), (path, ours, theirs)
+    else:
+        assert ours == theirs, (path, ours, theirs)
+
+
+def main():
+    found = [folder / name for name in NAMES for folder in FOLDERS if (folder / name).exists()]
+    if not found:
+        print("skipped: no pseudopotentials")
+    os.chdir(tempfile.mkdtemp())
+    for path in found:
+        spile("convert", path, "x.json", "--overwrite")
+        try:
+            theirs = upf_to_json(path.read_text(encoding="utf-8"), str(path))
+        except SystemExit as stop:
+            raise AssertionError(f"upf_to_json does not read {path}") from stop
+        equal(path.name, json.loads(pathlib.Path("x.json").read_text(encoding="utf-8")), theirs)
+
+
+main()
