@@ -1,12 +1,13 @@
 //! Siglent `.bin`: channels of an oscilloscope.
 //!
-//! Specification: "How to Extract Data from the Binary File of Siglent Oscilloscope", versions 0.1 to 6.0. No file of an
-//! instrument was available: reading is experimental. `FORMAT.md` lists the offsets and the decisions.
+//! Specification: "How to Extract Data from the Binary File of Siglent Oscilloscope", versions 0.1 to 6.0. Versions 1 and 4
+//! were compared with files of instruments, the others are experimental. `FORMAT.md` lists the offsets and the decisions.
 //!
 //! | file | content |
 //! |---|---|
 //! | `wire` | versions of the header, and how they are recognised |
-//! | `to_tree` | versions 0.1 to 5, and the old platform |
+//! | `to_tree` | the old platform |
+//! | `to_tree/fixed` | versions 0.1 to 5 |
 //! | `to_tree/six` | version 6 |
 //!
 //! ```
@@ -44,7 +45,7 @@ pub struct Siglent;
 
 static INFO: FormatInfo = FormatInfo {
     name: "siglent",
-    title: "Siglent oscilloscope waveforms (experimental)",
+    title: "Siglent oscilloscope waveforms",
     users: "laboratories with Siglent oscilloscopes",
     specification: "How to Extract Data from the Binary File of Siglent Oscilloscope",
     extensions: &["bin"],

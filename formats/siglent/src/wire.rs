@@ -28,11 +28,47 @@ pub(crate) struct Layout {
     pub(crate) settings: Option<[usize; 3]>,
     /// Switches of the calculated channels.
     pub(crate) math: Option<usize>,
+    /// Fields that only version 4 has.
+    pub(crate) more: Option<&'static More>,
     /// First sample, or the offset of the field with its offset.
     samples: Samples,
     /// The number of bytes of a quantity: value, prefix and unit.
     quantity: usize,
 }
+
+/// Fields of version 4: calculated channels, channels 5 to 8, and the window of a zoomed trace.
+pub(crate) struct More {
+    pub(crate) math_scale: [usize; 4],
+    pub(crate) math_offset: [usize; 4],
+    pub(crate) math_length: [usize; 4],
+    pub(crate) math_step: [usize; 4],
+    pub(crate) math_counts: usize,
+    pub(crate) on: [usize; 4],
+    pub(crate) scale: [usize; 4],
+    pub(crate) offset: [usize; 4],
+    pub(crate) probe: [usize; 4],
+    pub(crate) counts: [usize; 4],
+    /// Whether the file has a zoomed trace, and scale and centre of its window.
+    pub(crate) zoom: usize,
+    pub(crate) zoom_scale: usize,
+    pub(crate) zoom_centre: usize,
+}
+
+const MORE: More = More {
+    math_scale: four(0x290, 40),
+    math_offset: four(0x330, 40),
+    math_length: four(0x3d0, 4),
+    math_step: four(0x3e0, 8),
+    math_counts: 0x400,
+    on: four(0x404, 4),
+    scale: four(0x414, 40),
+    offset: four(0x4b4, 40),
+    probe: four(0x554, 8),
+    counts: four(0x574, 4),
+    zoom: 0xaf4,
+    zoom_scale: 0xaf8,
+    zoom_centre: 0xb20,
+};
 
 #[derive(Clone, Copy)]
 enum Samples {
@@ -60,6 +96,7 @@ const NONE: Layout = Layout {
     width: None,
     settings: None,
     math: None,
+    more: None,
     samples: Samples::At(0x800),
     quantity: 16,
 };
@@ -93,6 +130,7 @@ const LAYOUTS: [Layout; 7] = [
         width: Some(0x264),
         settings: Some([0x265, 0x26c, 0x270]),
         math: Some(0x280),
+        more: Some(&MORE),
         samples: Samples::Field(4),
         quantity: 40,
     },
@@ -199,13 +237,52 @@ impl Fields<'_> {
         Ok(value * 10_f64.powi(power as i32))
     }
 
-    fn is_quantity(&self, offset: usize, bytes: usize) -> bool {
+    pub(crate) fn i32(&self, offset: usize) -> Result<i32> {
+        self.at(offset).i32()
+    }
+
+    pub(crate) fn f64(&self, offset: usize) -> Result<f64> {
+        self.at(offset).f64()
+    }
+
+    /// Whether there is a positive quantity. Its unit is not examined: instruments do not always set it.
+    fn is_quantity(&self, offset: usize) -> bool {
         let mut wire = self.at(offset);
-        let (Ok(value), Ok(prefix), Ok(unit)) = (wire.f64(), wire.u32(), wire.u32()) else {
-            return false;
+        let (Ok(value), Ok(prefix)) = (wire.f64(), wire.u32()) else { return false };
+        prefix <= 16 && (1e-30..1e30).contains(&value)
+    }
+
+    /// Unit of a quantity of 40 bytes: a kind, and the powers of volt, ampere and second as fractions. `None` if it is
+    /// not set.
+    pub(crate) fn composed_unit(&self, offset: usize) -> Option<String> {
+        let mut wire = self.at(offset + 12);
+        let mut words = [0_i32; 7];
+        for word in &mut words {
+            *word = wire.i32().ok()?;
+        }
+        let named =
+            ["", "dBV", "dBA", "dB", "V", "V", "dBm", "Sa", "div", "pts", "", "degree", "%"];
+        if words[0] != 0 {
+            let name = usize::try_from(words[0]).ok().and_then(|kind| named.get(kind))?;
+            return Some((*name).into());
+        }
+        let mut powers = [0.0; 3];
+        for (power, pair) in powers.iter_mut().zip(words[1..].chunks_exact(2)) {
+            if pair[1] == 0 {
+                return None;
+            }
+            *power = f64::from(pair[0]) / f64::from(pair[1]);
+        }
+        if powers == [1.0, 1.0, 0.0] {
+            return Some("W".into());
+        }
+        let part = |(power, unit): (f64, &str)| match power {
+            0.0 => None,
+            1.0 => Some(unit.to_string()),
+            power => Some(format!("{unit}^{power}")),
         };
-        let most_units = if bytes == 16 { 23 } else { 12 };
-        value.is_finite() && value.abs() < 1e300 && prefix <= 16 && unit <= most_units
+        let parts: Vec<String> = powers.into_iter().zip(["V", "A", "s"]).filter_map(part).collect();
+        Some(parts.join(" "))
     }
 }
 
@@ -247,7 +324,7 @@ impl Layout {
         }
         let Ok(on) = self.channels(fields) else { return false };
         let known = |offset: usize| offset + self.quantity <= fields.0.len();
-        let quantity = |offset: usize| !known(offset) || fields.is_quantity(offset, self.quantity);
+        let quantity = |offset: usize| !known(offset) || fields.is_quantity(offset);
         // A version without a number is recognised by all of its fields.
         let all = self.number.is_some() || known(self.rate);
         let scales = (0..4).filter(|k| on[*k]).all(|k| quantity(self.scale[k]));
@@ -257,12 +334,43 @@ impl Layout {
         if !known(self.rate) {
             return on.contains(&true);
         }
-        let (Ok(rate), Ok(length)) = (fields.quantity(self.rate), fields.u32(self.length)) else {
-            return false;
-        };
-        let bytes = self.bytes(fields, on, u64::from(length));
+        let Ok(length) = fields.u32(self.length) else { return false };
+        let analog = if on.contains(&true) { u64::from(length) } else { 0 };
+        let bytes = self.bytes(fields, on, analog).saturating_add(self.math_bytes(fields));
         let end = self.first(fields).ok().and_then(|first| first.checked_add(bytes));
-        rate > 0.0 && length > 0 && on.contains(&true) && end.is_some_and(|end| end <= len)
+        // A file with a number may have other traces only, which are reported when it is opened.
+        let traces = bytes > 0 || self.number.is_some() && self.has_others(fields);
+        traces && end.is_some_and(|end| end <= len)
+    }
+
+    /// Whether digital lines, calculated channels or channels 5 to 8 are on.
+    fn has_others(&self, fields: Fields<'_>) -> bool {
+        let on = |at: usize| fields.u32(at).is_ok_and(|on| on == 1);
+        let math = self.math.is_some_and(|at| (0..4).any(|k| on(at + 4 * k)));
+        math || self.digital.is_some_and(on) || self.more.is_some_and(|m| m.on.into_iter().any(on))
+    }
+
+    /// Bytes of the calculated channels.
+    fn math_bytes(&self, fields: Fields<'_>) -> u64 {
+        let (Some(more), Some(switch)) = (self.more, self.math) else { return 0 };
+        let length = |k: usize| match fields.u32(switch + 4 * k) {
+            Ok(1) => fields.u32(more.math_length[k]).map_or(0, u64::from),
+            _ => 0,
+        };
+        (0..4).map(length).sum::<u64>().saturating_mul(self.size(fields))
+    }
+
+    /// Unit of the quantity at `offset`; volts if it is not set.
+    pub(crate) fn unit(&self, fields: Fields<'_>, offset: usize) -> String {
+        let known = ["V", "A", "", "", "", "W"];
+        match self.quantity {
+            40 => fields.composed_unit(offset).unwrap_or_else(|| "V".into()),
+            _ => {
+                let number = fields.u32(offset + 12).ok().and_then(|n| usize::try_from(n).ok());
+                let unit = number.and_then(|number| known.get(number)).copied();
+                unit.unwrap_or("V").into()
+            }
+        }
     }
 
     /// Which channels are on; fails unless all flags are 0 or 1.

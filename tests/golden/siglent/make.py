@@ -30,8 +30,9 @@ def save(name, data, records):
 
 
 def fixed(name, header, on, scale, offset, time, length, rate, number=None, first=None, width=None, settings=None,
-          channels=(0, 2), step16=16):
-    """Two channels: 0.5 V and 20 mV per division, offsets 0.25 V and -3 mV, 1 ms per division, 100 kSa/s."""
+          channels=(0, 2), probe=None):
+    """Two channels: 0.5 V and 20 mV per division, offsets 0.25 V and -3 mV, 1 ms per division, 100 kSa/s. With `probe`,
+    the offset of the field of the attenuations, values are those of version 4, and the second channel is in amperes."""
     n = 24
     buffer = bytearray(header)
     if number is not None:
@@ -62,9 +63,16 @@ def fixed(name, header, on, scale, offset, time, length, rate, number=None, firs
         put(buffer, "I", on[k], 1)
         put(buffer, "dI", scale[k], *volts)
         put(buffer, "dI", offset[k], *shift)
+        factor, sign = 1.0, 1.0
+        if probe is not None:
+            factor, sign = (10.0, -1.0) if k == 0 else (0.1, -1.0)
+            put(buffer, "d", probe + 8 * k, factor)
+            volt, ampere = (1, 0) if k == 0 else (0, 1)
+            put(buffer, "iiiiiii", scale[k] + 12, 0, volt, 1, ampere, 1, 0, 1)
         raw = random.integers(0, 256 if dtype.itemsize == 1 else 65536, n).astype(dtype)
         start = -(si(1.0, 7) * divisions / 2.0) - delay
-        records.append(record(raw, start, 1.0 / si(100.0, 9), si(*shift), si(*volts) / counts, middle))
+        records.append(record(raw, start, 1.0 / si(100.0, 9), factor * sign * si(*shift), factor * si(*volts) / counts,
+                              middle))
         samples += raw.tobytes()
     save(name, buffer + samples, records)
 
@@ -104,7 +112,7 @@ fixed("v2.bin", 0x800, number=2, **wide)
 fixed("v2_wide.bin", 0x800, number=2, width=0x260, **wide)
 fixed("v3.bin", 0x800, number=3, width=0x260, settings=(0x261, 0x268, 0x26C, 0x1C0), **wide)
 fixed("v4.bin", 0x1000, four(0x08, 4), four(0x18, 40), four(0xB8, 40), 0x19C, 0x1EC, 0x1F0, number=4, first=4,
-      width=0x264, settings=(0x265, 0x26C, 0x270, 0x1C4))
+      width=0x264, settings=(0x265, 0x26C, 0x270, 0x1C4), probe=0x244)
 fixed("v0_1.bin", 0x8A60, four(0x44, 0x7C), four(0x90, 0x7C), four(0xA0, 0x7C), 0xA84, 0xAA4, 0xAA8)
 six()
 with open("manifest.json", "w") as file:

@@ -11,7 +11,7 @@ const PIECE: u64 = 64 << 10;
 
 /// The record of bit `bit` of the samples of `record`, one byte each: its elements are 0 and 1. `None` for other
 /// samples.
-fn line(record: &Record, bit: u8, channel: impl Into<String>) -> Option<Record> {
+pub fn line(record: &Record, bit: u8, channel: impl Into<String>) -> Option<Record> {
     let input = &record.array;
     let plain = input.dtype.is_integer() && input.dtype.size() == 1 && bit < 8;
     plain.then(|| {
