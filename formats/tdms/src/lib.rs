@@ -7,8 +7,9 @@
 //! | `wire` | lead-in, objects, raw data indices, properties |
 //! | `read` | all segments of a file: where the values of each channel are |
 //! | `scaling` | scales that properties describe |
+//! | `sensor`, `thermocouple` | scales of sensors and their reference functions |
 //! | `to_tree` | groups, arrays, time base |
-//! | `values` | times, and polynomials of stored values |
+//! | `values` | times, and scaled values |
 //!
 //! ```
 //! use spile_core::{Dataset, OpenOptions, Source};
@@ -32,6 +33,8 @@
 
 mod read;
 mod scaling;
+mod sensor;
+mod thermocouple;
 mod to_tree;
 mod values;
 mod wire;

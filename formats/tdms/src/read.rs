@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use spile_core::format::{Region, RegionKind};
 use spile_core::{Attrs, ByteOrder, DType, Error, Extent, Limits, Report, Result, Source, Wire};
 
-use crate::wire::{Index, LEAD_IN, LeadIn, Object, Type, Values, path_parts};
+use crate::wire::{Daqmx, Index, LEAD_IN, LeadIn, Object, Scaler, Type, Values, path_parts};
 
 /// Memory of an entry in the lists of objects and of byte ranges.
 const ENTRY_COST: u64 = 64;
@@ -20,6 +20,14 @@ pub(crate) struct Run {
     pub(crate) stride: u64,
 }
 
+/// Where the values of a channel, or of one of its DAQmx scalers, are.
+#[derive(Default)]
+pub(crate) struct Lane {
+    /// The scaler; `None` for values of other channels.
+    pub(crate) scaler: Option<Scaler>,
+    pub(crate) runs: Vec<Run>,
+}
+
 /// An object of the file: the file itself, a group or a channel.
 pub(crate) struct Entry {
     /// Group, and channel.
@@ -27,9 +35,8 @@ pub(crate) struct Entry {
     pub(crate) properties: Attrs,
     /// Type of the values; `None` for objects without values.
     pub(crate) kind: Option<Type>,
-    /// Number of the scale of the stored values of a DAQmx channel.
-    pub(crate) scale: Option<u32>,
-    pub(crate) runs: Vec<Run>,
+    /// The values: one lane, or one for each scaler of a DAQmx channel.
+    pub(crate) lanes: Vec<Lane>,
     /// Why its values cannot be read.
     pub(crate) problem: Option<String>,
     /// Byte order of its segments.
@@ -117,7 +124,8 @@ impl Reader<'_> {
             self.metadata(&lead, start)?;
         }
         if lead.has_data && end > data {
-            self.data(&lead, data, end)?;
+            let incomplete = stated > total;
+            self.data(&lead, data, end, incomplete)?;
         }
         Ok(end)
     }
@@ -152,8 +160,7 @@ impl Reader<'_> {
                 parts,
                 properties: Attrs::new(),
                 kind: None,
-                scale: None,
-                runs: Vec::new(),
+                lanes: Vec::new(),
                 problem: None,
                 order,
                 index: None,
@@ -175,19 +182,36 @@ impl Reader<'_> {
             }
             Values::Same => {}
             Values::Index(index) => {
-                let scale = index.daqmx.as_ref().map(|daqmx| daqmx.scaler.scale);
+                let lanes: Vec<Option<Scaler>> = match &index.daqmx {
+                    Some(daqmx) => daqmx.scalers.iter().copied().map(Some).collect(),
+                    None => vec![None],
+                };
                 let text = !matches!(index.kind, Type::Plain(_)) && entry.order != order;
                 if text && entry.kind.is_some() {
                     entry.problem.get_or_insert_with(|| "the byte order changes".into());
                 } else if entry.kind.is_none() {
                     entry.order = order;
                 }
+                // The place of a scaler in a row may change.
+                let same = |(lane, scaler): (&Lane, &Option<Scaler>)| {
+                    let meaning = |s: &Scaler| (s.dtype, s.bit.is_some(), s.scale);
+                    lane.scaler.as_ref().map(meaning) == scaler.as_ref().map(meaning)
+                };
                 match entry.kind {
-                    Some(kind) if kind != index.kind || entry.scale != scale => {
+                    Some(kind)
+                        if kind != index.kind
+                            || entry.lanes.len() != lanes.len()
+                            || !entry.lanes.iter().zip(&lanes).all(same) =>
+                    {
                         let message = "the type of the values changes between segments";
                         entry.problem.get_or_insert_with(|| message.into());
                     }
-                    _ => (entry.kind, entry.scale) = (Some(index.kind), scale),
+                    Some(_) => {}
+                    None => {
+                        entry.kind = Some(index.kind);
+                        let lane = |scaler| Lane { scaler, runs: Vec::new() };
+                        entry.lanes = lanes.into_iter().map(lane).collect();
+                    }
                 }
                 entry.index = Some(index);
             }
@@ -204,7 +228,7 @@ impl Reader<'_> {
     }
 
     /// Locates the values of a segment, which repeats its chunk until the end.
-    fn data(&mut self, lead: &LeadIn, start: u64, end: u64) -> Result<()> {
+    fn data(&mut self, lead: &LeadIn, start: u64, end: u64, incomplete: bool) -> Result<()> {
         let indices: Vec<Option<Index>> = (self.active.iter())
             .map(|number| self.file.entries.get(*number).and_then(|entry| entry.index.clone()))
             .collect();
@@ -218,7 +242,8 @@ impl Reader<'_> {
             return Ok(());
         };
         let sizes: Option<Vec<u64>> = indices.iter().map(|index| index.kind.size()).collect();
-        if lead.interleaved {
+        // The values of a single channel are contiguous, in any case.
+        if lead.interleaved && indices.len() > 1 {
             let Some(sizes) = sizes else {
                 self.lose("text is interleaved");
                 return Ok(());
@@ -241,26 +266,39 @@ impl Reader<'_> {
         {
             let run = Run { offset: start, count: (end - start) / size, stride: size };
             let number = *number;
-            return self.push(number, run);
+            return self.push(number, 0, run);
         }
         let mut at = start;
         while at < end {
+            // A last chunk that is shorter has fewer values of every channel, unless the file ends in it.
+            let rest = end - at;
+            let share = |count: u64| match rest < chunk && !incomplete && sizes.is_some() {
+                true => (u128::from(count) * u128::from(rest) / u128::from(chunk)) as u64,
+                false => count,
+            };
             for (index, number) in indices.iter().zip(self.active.clone()) {
                 let left = end.saturating_sub(at);
-                let whole = bytes(index).unwrap_or(0);
+                let whole = match index.kind.size() {
+                    Some(size) => share(index.count).saturating_mul(size),
+                    None => index.text_bytes,
+                };
                 match index.kind.size() {
                     Some(0) => {}
                     Some(size) => {
                         let count = whole.min(left) / size;
-                        self.push(number, Run { offset: at, count, stride: size })?;
+                        self.push(number, 0, Run { offset: at, count, stride: size })?;
                     }
                     // Incomplete text has no offsets that hold.
                     None if whole <= left => {
-                        self.push(number, Run { offset: at, count: index.count, stride: whole })?;
+                        let run = Run { offset: at, count: index.count, stride: whole };
+                        self.push(number, 0, run)?;
                     }
                     None => {}
                 }
                 at = at.saturating_add(whole);
+            }
+            if rest < chunk {
+                break;
             }
         }
         Ok(())
@@ -274,7 +312,7 @@ impl Reader<'_> {
         let count = (end - start) / row;
         let mut offset = start;
         for (size, number) in sizes.iter().zip(self.active.clone()) {
-            self.push(number, Run { offset, count, stride: row })?;
+            self.push(number, 0, Run { offset, count, stride: row })?;
             offset += size;
         }
         Ok(())
@@ -286,8 +324,8 @@ impl Reader<'_> {
         let Some((_, first)) = known().next() else { return Ok(()) };
         let widths = first.widths.clone();
         let rows = |buffer: usize| {
-            let own = known().filter(|(_, daqmx)| daqmx.scaler.buffer as usize == buffer);
-            own.map(|(count, _)| count).max().unwrap_or(0)
+            let uses = |daqmx: &Daqmx| daqmx.scalers.iter().any(|s| s.buffer as usize == buffer);
+            known().filter(|(_, daqmx)| uses(daqmx)).map(|(count, _)| count).max().unwrap_or(0)
         };
         let mut starts = Vec::new();
         let mut chunk = 0_u64;
@@ -309,37 +347,40 @@ impl Reader<'_> {
                 else {
                     continue;
                 };
-                let buffer = daqmx.scaler.buffer as usize;
-                let (Some(width), Some(before)) = (widths.get(buffer), starts.get(buffer)) else {
-                    let message =
-                        format!("a DAQmx channel is in buffer {buffer}, of {}", widths.len());
-                    return Err(Error::malformed("tdms-011", message).at(start));
-                };
-                let size = daqmx.scaler.dtype.size() as u64;
-                if daqmx.scaler.offset.saturating_add(size) > *width {
-                    let message = format!("a DAQmx value exceeds its row of {width} bytes");
-                    return Err(Error::malformed("tdms-011", message).at(start));
+                for (lane, scaler) in daqmx.scalers.iter().enumerate() {
+                    let buffer = scaler.buffer as usize;
+                    let (Some(width), Some(before)) = (widths.get(buffer), starts.get(buffer))
+                    else {
+                        let message =
+                            format!("a DAQmx channel is in buffer {buffer}, of {}", widths.len());
+                        return Err(Error::malformed("tdms-011", message).at(start));
+                    };
+                    let size = scaler.dtype.size() as u64;
+                    if scaler.offset.saturating_add(size) > *width {
+                        let message = format!("a DAQmx value exceeds its row of {width} bytes");
+                        return Err(Error::malformed("tdms-011", message).at(start));
+                    }
+                    let offset = at + before + scaler.offset;
+                    // Rows that end before the end of the file.
+                    let complete = match end.checked_sub(offset + size) {
+                        Some(left) => left / width + 1,
+                        None => 0,
+                    };
+                    let count = index.count.min(complete);
+                    self.push(number, lane, Run { offset, count, stride: *width })?;
                 }
-                let offset = at + before + daqmx.scaler.offset;
-                // Rows that end before the end of the file.
-                let complete = match end.checked_sub(offset + size) {
-                    Some(left) => left / width + 1,
-                    None => 0,
-                };
-                let count = index.count.min(complete);
-                self.push(number, Run { offset, count, stride: *width })?;
             }
             at = at.saturating_add(chunk);
         }
         Ok(())
     }
 
-    fn push(&mut self, number: usize, run: Run) -> Result<()> {
+    fn push(&mut self, number: usize, lane: usize, run: Run) -> Result<()> {
         self.charge(1)?;
-        let Some(entry) = self.file.entries.get_mut(number).filter(|_| run.count > 0) else {
-            return Ok(());
-        };
-        entry.runs.push(run);
+        let entry = self.file.entries.get_mut(number).filter(|_| run.count > 0);
+        if let Some(lane) = entry.and_then(|entry| entry.lanes.get_mut(lane)) {
+            lane.runs.push(run);
+        }
         Ok(())
     }
 
@@ -357,6 +398,32 @@ impl Entry {
     /// Byte order of text and times.
     pub(crate) fn order(&self) -> ByteOrder {
         self.order
+    }
+
+    /// Number of values.
+    pub(crate) fn count(&self) -> u64 {
+        self.lanes.iter().map(Lane::count).min().unwrap_or(0)
+    }
+
+    /// Numbers of the scales of its DAQmx scalers.
+    pub(crate) fn scales(&self) -> Vec<u32> {
+        self.lanes.iter().filter_map(|lane| Some(lane.scaler?.scale)).collect()
+    }
+}
+
+impl Lane {
+    /// The lane without values from number `count` on: the scalers of a channel have equally many.
+    pub(crate) fn first(&self, count: u64) -> Self {
+        let mut left = count;
+        let mut runs = Vec::new();
+        for run in &self.runs {
+            let count = run.count.min(left);
+            left -= count;
+            if count > 0 {
+                runs.push(Run { count, ..*run });
+            }
+        }
+        Self { scaler: self.scaler, runs }
     }
 
     /// Number of values.

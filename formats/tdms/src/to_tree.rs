@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use spile_core::computed::Computed;
-use spile_core::recording::{self, Record, Recording};
+use spile_core::recording::{self, Record, Recording, bits};
 use spile_core::{
     ArrayDesc, Attrs, DType, Error, Extent, Extents, Layout, Limits, OpenOptions, Order, Parsed,
     ROOT, Result, Role, Shape, Source, Wire,
 };
 
-use crate::read::{Entry, File};
+use crate::read::{Entry, File, Lane, Run};
 use crate::scaling::{Scaling, scaling};
-use crate::values::{Polynomials, Times};
+use crate::values::{Scaled, Times};
 use crate::wire::Type;
 
 /// Elements computed at once.
@@ -51,15 +51,26 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
             continue;
         }
         let levels = [&entry.properties, group_of.1, root];
-        let scale = scaling(levels, entry.scale);
+        let scale = scaling(levels, &entry.scales());
         if let Scaling::Unsupported(kind) = &scale {
             let message =
                 format!("scaling of type {kind} is not supported; stored values are shown");
             report.warn("tdms-013", message).in_object(object.as_str());
         }
-        let mut record = channel(&source, entry, scale, limits).map_err(|e| e.in_object(object))?;
-        record.channel = group.into();
-        records.push(described(record.part(name.replace('/', "\u{2215}")), &entry.properties));
+        let found = match channel(&source, entry, scale, limits) {
+            Ok(found) => found,
+            // Text of one channel that cannot be read does not hide the others.
+            Err(error) if error.code() == "tdms-014" => {
+                report.absorb(error.in_object(object))?;
+                continue;
+            }
+            Err(error) => return Err(error.in_object(object)),
+        };
+        for mut record in found {
+            record.channel = group.into();
+            let part = format!("{}{}", name.replace('/', "\u{2215}"), record.part);
+            records.push(described(record.part(part), &entry.properties));
+        }
     }
     let mut found = Recording { records, headers, report, ..Recording::default() };
     found.attrs = root.clone();
@@ -99,73 +110,95 @@ fn described(mut record: Record, properties: &Attrs) -> Record {
     record
 }
 
-/// The values of a channel.
-fn channel(source: &Source, entry: &Entry, scale: Scaling, limits: &Limits) -> Result<Record> {
+/// The values of a channel; those of several DAQmx scalers without a scale are several records.
+fn channel(source: &Source, entry: &Entry, scale: Scaling, limits: &Limits) -> Result<Vec<Record>> {
     let shape = Shape::new([entry.count()]);
-    let stored = |dtype: DType| -> Result<ArrayDesc> {
-        Ok(ArrayDesc::new(dtype, shape.clone(), layout(source, entry, dtype, limits)?))
+    let stored = |lane: &Lane, dtype: DType| -> Result<ArrayDesc> {
+        let lane = lane.first(entry.count());
+        Ok(ArrayDesc::new(dtype, shape.clone(), layout(source, &lane, dtype, limits)?))
     };
-    let computed = |input: ArrayDesc, dtype: DType, function| {
-        let (inputs, order) = (vec![input], Order::C);
-        let computed = Computed { inputs, function, piece: PIECE, order };
+    let computed = |inputs: Vec<ArrayDesc>, dtype: DType, function| {
+        let computed = Computed { inputs, function, piece: PIECE, order: Order::C };
         ArrayDesc::new(dtype, shape.clone(), Layout::Computed(Arc::new(computed)))
     };
-    Ok(match entry.kind {
-        None | Some(Type::Void) => {
+    let line = |lane: &Lane, dtype: DType| -> Result<Record> {
+        let record = Record::new("", stored(lane, dtype)?);
+        let bit = lane.scaler.and_then(|scaler| scaler.bit);
+        Ok(bit.and_then(|bit| bits::line(&record, bit, "")).unwrap_or(record))
+    };
+    let record = match (entry.kind, &entry.lanes[..]) {
+        (None | Some(Type::Void), _) | (_, []) => {
             let empty = ArrayDesc::inline(DType::F64, Shape::new([0]), Vec::new());
             Record::new("", empty)
         }
-        Some(Type::Plain(dtype)) => {
-            let array = stored(dtype)?;
+        (Some(Type::Plain(dtype)), [lane]) => {
+            let record = line(lane, dtype)?;
             match scale {
-                Scaling::Linear(map) if dtype.is_real() => Record::new("", array).mapped(map),
-                Scaling::Polynomials(stages) if dtype.is_real() => {
-                    let function = Arc::new(Polynomials(stages));
-                    Record::new("", computed(array, DType::F64, function))
+                Scaling::Linear(map) if dtype.is_real() => record.mapped(map),
+                Scaling::Scales(scale) if dtype.is_real() => {
+                    let numbers = vec![lane.scaler.map(|scaler| scaler.scale)];
+                    let function = Arc::new(Scaled { scale, numbers });
+                    Record::new("", computed(vec![record.array], DType::F64, function))
                 }
-                _ => Record::new("", array),
+                _ => record,
             }
         }
-        Some(Type::Time) => {
-            let order = entry.order();
-            let times = computed(stored(DType::opaque(16))?, DType::I64, Arc::new(Times(order)));
+        (Some(Type::Plain(_)), lanes) => {
+            let of = |lane: &Lane| line(lane, lane.scaler.map_or(DType::U8, |scaler| scaler.dtype));
+            let records: Vec<Record> = lanes.iter().map(of).collect::<Result<_>>()?;
+            let numbers = lanes.iter().map(|lane| lane.scaler.map(|scaler| scaler.scale)).collect();
+            let Scaling::Scales(scale) = scale else {
+                let numbered = |(record, lane): (Record, &Lane)| {
+                    let number = lane.scaler.map_or(0, |scaler| scaler.scale);
+                    record.part(format!(" scaler {number}"))
+                };
+                return Ok(records.into_iter().zip(lanes).map(numbered).collect());
+            };
+            let inputs = records.into_iter().map(|record| record.array).collect();
+            let function = Arc::new(Scaled { scale, numbers });
+            Record::new("", computed(inputs, DType::F64, function))
+        }
+        (Some(Type::Time), [lane, ..]) => {
+            let function = Arc::new(Times(entry.order()));
+            let times = computed(vec![stored(lane, DType::opaque(16))?], DType::I64, function);
             let mut record = Record::new("", times).attr("units", "microseconds since 1970-01-01");
             record.role = Role::Data;
             record
         }
-        Some(Type::Text) => {
-            let mut record = Record::new("", text(source, entry, limits)?);
+        (Some(Type::Text), [lane, ..]) => {
+            let mut record = Record::new("", text(source, entry, lane, limits)?);
             record.role = Role::Text;
             record
         }
-    })
+    };
+    Ok(vec![record])
 }
 
 /// Where the values of a channel are.
-fn layout(source: &Source, entry: &Entry, dtype: DType, limits: &Limits) -> Result<Layout> {
+fn layout(source: &Source, lane: &Lane, dtype: DType, limits: &Limits) -> Result<Layout> {
     let size = dtype.size() as u64;
-    if let Some(parts) = entry.contiguous(size) {
+    if let Some(parts) = lane.contiguous(size) {
         return Ok(Layout::Plain { extents: Extents::several(parts)?, order: Order::C });
     }
-    if let Some((parts, stride)) = entry.rows(dtype, source.len()) {
+    if let Some((parts, stride)) = lane.rows(dtype, source.len()) {
         return Ok(Layout::Rows { extents: Extents::several(parts)?, stride, order: Order::C });
     }
     // The distance of the values differs between segments: a range for each value.
-    limits.allow(entry.count().saturating_mul(48), "the byte ranges of the values")?;
-    let each = |run: &crate::read::Run| {
+    limits.allow(lane.count().saturating_mul(48), "the byte ranges of the values")?;
+    let each = |run: &Run| {
         let run = *run;
         (0..run.count).map(move |k| Extent { offset: run.offset + k * run.stride, len: size })
     };
-    let parts = entry.runs.iter().flat_map(each).collect();
+    let parts = lane.runs.iter().flat_map(each).collect();
     Ok(Layout::Plain { extents: Extents::several(parts)?, order: Order::C })
 }
 
 /// Text of a channel: a table of the ends of the texts, then the texts, in each chunk.
-fn text(source: &Source, entry: &Entry, limits: &Limits) -> Result<ArrayDesc> {
-    let bytes = entry.runs.iter().map(|run| run.stride).fold(0, u64::saturating_add);
+fn text(source: &Source, entry: &Entry, lane: &Lane, limits: &Limits) -> Result<ArrayDesc> {
+    let bytes = lane.runs.iter().map(|run| run.stride).fold(0, u64::saturating_add);
     limits.allow(bytes.saturating_mul(3), "the text")?;
     let mut texts: Vec<Vec<u8>> = Vec::new();
-    for run in &entry.runs {
+    for run in &lane.runs {
         let table = run.count.checked_mul(4).filter(|table| *table <= run.stride);
         let table = table.ok_or_else(|| {
             let message = format!("{} texts in {} bytes", run.count, run.stride);

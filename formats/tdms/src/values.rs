@@ -1,8 +1,12 @@
-//! Values that are computed from stored ones: times, and polynomials.
+//! Values that are computed from stored ones: times, and scales.
+
+use std::sync::Arc;
 
 use spile_core::computed::{Function, store_f64};
 use spile_core::recording::date_time;
 use spile_core::{Array, ByteOrder, DType, Error, Result};
+
+use crate::scaling::Scale;
 
 /// Seconds from 1904 to 1970.
 const EPOCH: i64 = 2_082_844_800;
@@ -21,14 +25,20 @@ fn parts(bytes: &[u8], order: ByteOrder) -> (i64, u64) {
     }
 }
 
+/// Seconds since 1970, and microseconds: the nearest, as writers count in decimal fractions.
+fn micros(bytes: &[u8], order: ByteOrder) -> (i64, i64) {
+    let (seconds, fraction) = parts(bytes, order);
+    let micros = (u128::from(fraction) * 1_000_000 + (1 << 63)) >> 64;
+    let carry = i64::from(micros == 1_000_000);
+    let seconds = seconds.saturating_sub(EPOCH).saturating_add(carry);
+    (seconds, if carry == 1 { 0 } else { micros as i64 })
+}
+
 /// A time in ISO 8601, in UTC; empty if the year is not of four digits.
 pub(crate) fn iso_time(bytes: &[u8], order: ByteOrder) -> String {
-    let (seconds, fraction) = parts(bytes, order);
-    let seconds = seconds.saturating_sub(EPOCH);
+    let (seconds, micros) = micros(bytes, order);
     let (days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Microseconds, as other readers show.
-    let micros = ((u128::from(fraction) * 1_000_000) >> 64) as f64;
-    let second = (time % 60) as f64 + micros / 1e6;
+    let second = (time % 60) as f64 + micros as f64 / 1e6;
     date_time(date(days), ((time / 3600) as u32, (time / 60 % 60) as u32, second))
 }
 
@@ -59,39 +69,41 @@ impl Function for Times {
     fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
         let stored = input(inputs, first, out.len() as u64 / 8)?;
         for (time, stored) in out.as_chunks_mut::<8>().0.iter_mut().zip(stored.chunks_exact(16)) {
-            let (seconds, fraction) = parts(stored, self.0);
-            let micros = ((u128::from(fraction) * 1_000_000) >> 64) as i64;
-            let seconds = seconds.saturating_sub(EPOCH).saturating_mul(1_000_000);
-            *time = seconds.saturating_add(micros).to_le_bytes();
+            let (seconds, micros) = micros(stored, self.0);
+            *time = seconds.saturating_mul(1_000_000).saturating_add(micros).to_le_bytes();
         }
         Ok(())
     }
 }
 
-/// Polynomials of stored values, one after the other.
-pub(crate) struct Polynomials(pub(crate) Vec<Vec<f64>>);
+/// Values by the scale of a channel; the inputs are its scalers, with these numbers.
+pub(crate) struct Scaled {
+    pub(crate) scale: Arc<Scale>,
+    pub(crate) numbers: Vec<Option<u32>>,
+}
 
-impl Function for Polynomials {
+impl Function for Scaled {
     fn name(&self) -> &'static str {
-        "polynomial scaling"
+        "scaling"
     }
 
     fn memory(&self, count: u64) -> u64 {
-        count.saturating_mul(24)
+        count.saturating_mul(8 * (2 + self.scale.depth()))
     }
 
     fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
-        let stored = input(inputs, first, out.len() as u64 / 8)?;
-        let mut values = Vec::new();
-        if let [array] = inputs {
-            array.to_physical(&stored, &mut values);
-        }
-        for coefficients in &self.0 {
-            for value in &mut values {
-                *value = coefficients.iter().rev().fold(0.0, |sum, c| sum * *value + c);
+        let count = out.len() as u64 / 8;
+        let mut stored = |number: Option<u32>| {
+            let at = self.numbers.iter().position(|own| *own == number).unwrap_or(0);
+            let array = inputs.get(at..=at).unwrap_or_default();
+            let mut values = Vec::new();
+            let bytes = input(array, first, count)?;
+            if let [array] = array {
+                array.to_physical(&bytes, &mut values);
             }
-        }
-        store_f64(DType::F64, &values, out)
+            Ok(values)
+        };
+        store_f64(DType::F64, &self.scale.values(&mut stored)?, out)
     }
 }
 
@@ -116,6 +128,11 @@ mod tests {
         let big = [seconds.to_be_bytes(), half.to_be_bytes()].concat();
         assert_eq!(iso_time(&little, ByteOrder::Little), "1970-01-02T00:00:00.5");
         assert_eq!(iso_time(&big, ByteOrder::Big), "1970-01-02T00:00:00.5");
+        // 0.123 s, rounded down to a binary fraction; and almost a second.
+        let near = |fraction: u64| [fraction.to_le_bytes(), seconds.to_le_bytes()].concat();
+        let fraction = (0.123 * 2_f64.powi(64)) as u64 - 2000;
+        assert_eq!(iso_time(&near(fraction), ByteOrder::Little), "1970-01-02T00:00:00.123");
+        assert_eq!(iso_time(&near(u64::MAX), ByteOrder::Little), "1970-01-02T00:00:01");
         let far = [[0xff; 8], i64::MAX.to_le_bytes()].concat();
         assert_eq!(iso_time(&far, ByteOrder::Little), "");
     }

@@ -3,6 +3,9 @@
 use spile_core::wire::fetch;
 use spile_core::{ByteOrder, DType, Error, Kind, Result, Source, Value, Wire};
 
+/// Type of DAQmx values whose type is that of their scalers.
+const RAW_DAQMX: u32 = u32::MAX;
+
 /// Size of a lead-in in bytes.
 pub(crate) const LEAD_IN: u64 = 28;
 
@@ -119,6 +122,8 @@ pub(crate) struct Scaler {
     pub(crate) buffer: u32,
     /// Offset in a row in bytes.
     pub(crate) offset: u64,
+    /// Bit of the value, for digital lines.
+    pub(crate) bit: Option<u8>,
     /// Number of the scale that stands for the stored values.
     pub(crate) scale: u32,
 }
@@ -136,7 +141,7 @@ pub(crate) struct Index {
 /// Index of a DAQmx channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Daqmx {
-    pub(crate) scaler: Scaler,
+    pub(crate) scalers: Vec<Scaler>,
     /// Bytes of a row of each buffer.
     pub(crate) widths: Vec<u64>,
 }
@@ -201,46 +206,64 @@ fn plain(wire: &mut Wire<'_>, order: ByteOrder) -> Result<Values> {
 
 /// The index of a DAQmx channel: its scalers, and the widths of the buffers.
 fn daqmx(wire: &mut Wire<'_>, digital: bool, order: ByteOrder) -> Result<Values> {
-    wire.skip(8)?; // Type and number of dimensions.
+    let number = wire.u32()?;
+    wire.skip(4)?; // Number of dimensions.
     let count = wire.u64()?;
-    let scalers = wire.u32()?;
-    let mut first = None;
-    for number in 0..scalers {
+    let declared = wire.u32()?;
+    let mut scalers = Vec::new();
+    let mut unknown = None;
+    for _ in 0..declared {
         let (kind, buffer, offset) = (wire.u32()?, wire.u32()?, wire.u32()?);
-        if digital {
-            wire.skip(1)?;
-        } else {
-            wire.skip(4)?;
-        }
+        wire.skip(if digital { 1 } else { 4 })?; // Sample format.
         let scale = wire.u32()?;
-        if number == 0 {
-            first = Some((kind, buffer, u64::from(offset), scale));
-        }
+        let dtype = match kind {
+            0 => DType::U8,
+            1 => DType::I8,
+            2 => DType::U16,
+            3 => DType::I16,
+            4 => DType::U32,
+            5 => DType::I32,
+            6 => DType::U64,
+            7 => DType::I64,
+            8 => DType::F32,
+            9 => DType::F64,
+            u32::MAX => DType::opaque(16),
+            other => {
+                unknown = Some(format!("DAQmx values of type {other}"));
+                DType::U8
+            }
+        };
+        let dtype = dtype.with_order(order);
+        scalers.push(if digital {
+            // The lowest byte has the bits of the line.
+            let last = if order == ByteOrder::Big { dtype.size() as u64 - 1 } else { 0 };
+            let (offset, bit) = (u64::from(offset / 8) + last, Some((offset % 8) as u8));
+            Scaler { dtype: DType::U8, buffer, offset, bit, scale }
+        } else {
+            Scaler { dtype, buffer, offset: offset.into(), bit: None, scale }
+        });
     }
     let buffers = wire.u32()?;
     let mut widths = Vec::new();
     for _ in 0..buffers {
         widths.push(u64::from(wire.u32()?));
     }
-    let Some((kind, buffer, offset, scale)) = first.filter(|_| scalers == 1) else {
-        return Ok(Values::Unsupported(format!("a DAQmx channel with {scalers} scalers")));
+    // Values are those of the scalers, or have a type of their own.
+    let kind = match (number, &scalers[..]) {
+        (RAW_DAQMX, [first, ..]) => Type::Plain(first.dtype),
+        (_, [first]) => match Type::of(number, order) {
+            Some(kind) if kind.size() == Some(first.dtype.size() as u64) => kind,
+            _ => return Ok(Values::Unsupported(format!("DAQmx values of type {number:#x}"))),
+        },
+        (_, all) => {
+            return Ok(Values::Unsupported(format!("a DAQmx channel with {} scalers", all.len())));
+        }
     };
-    if digital {
-        return Ok(Values::Unsupported("DAQmx digital lines".into()));
+    if let Some(unknown) = unknown {
+        return Ok(Values::Unsupported(unknown));
     }
-    let dtype = match kind {
-        0 => DType::U8,
-        1 => DType::I8,
-        2 => DType::U16,
-        3 => DType::I16,
-        4 => DType::U32,
-        5 => DType::I32,
-        other => return Ok(Values::Unsupported(format!("DAQmx values of type {other}"))),
-    };
-    let dtype = dtype.with_order(order);
-    let scaler = Scaler { dtype, buffer, offset, scale };
-    let daqmx = Some(Daqmx { scaler, widths });
-    Ok(Values::Index(Index { kind: Type::Plain(dtype), count, text_bytes: 0, daqmx }))
+    let daqmx = Some(Daqmx { scalers, widths });
+    Ok(Values::Index(Index { kind, count, text_bytes: 0, daqmx }))
 }
 
 /// Name and value of a property.
