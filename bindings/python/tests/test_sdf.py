@@ -4,6 +4,7 @@ import os
 import pathlib
 import pickle
 import shutil
+import time
 import warnings
 
 import numpy as np
@@ -38,6 +39,11 @@ end:species
 begin:species
   name = proton
   mass = 1836.2
+end:species
+begin:species
+  name = electron
+  range1 = (-1.5e3, 2)
+  point = (x_min, 0)
 end:species
 begin:laser
   boundary = x_min
@@ -74,7 +80,7 @@ def test_a_run_has_the_values_of_its_dumps_at_their_times(run):
             if name in dump:
                 np.testing.assert_array_equal(ds[name][k], dump[name], str(name))
                 assert ds[name].attrs.get("units") == dump[name].attrs.get("units")
-            elif ds[name].dtype.kind == "O":  # texts
+            elif ds[name].dtype.kind == "U":
                 assert (ds[name][k] == "").all(), name
             else:
                 assert np.isnan(ds[name][k]).all(), name
@@ -95,7 +101,7 @@ def test_preprocessed_dumps_are_the_run(run):
     )
     assert set(ds.data_vars) == set(ours.data_vars)
     for name in ds.data_vars:
-        if ours[name].dtype.kind != "O":  # missing texts are empty, or NaN
+        if ours[name].dtype.kind != "U":  # missing texts are empty, or NaN
             np.testing.assert_array_equal(ds[name], ours[name], str(name))
         assert ds[name].dims == ours[name].dims
 
@@ -155,6 +161,35 @@ def test_variables_have_the_attributes_of_sdf_xarray():
     assert ds["X_Grid_mid"].attrs["full_name"] == "Grid/Grid_mid"
 
 
+def test_files_have_the_attributes_of_sdf_xarray():
+    ds = single(TWO_DIMENSIONS)
+    about = spile.open(TWO_DIMENSIONS).summary
+    assert (ds.attrs["file_version"], ds.attrs["file_revision"]) == (1, 4)
+    parts = (about[name] for name in ("code_version", "code_revision", "minor_rev"))
+    assert ds.attrs["version"] == ".".join(map(str, parts))
+    assert ds.attrs["run_date"] == time.ctime(about["run_date"])
+    assert ds.attrs["defines"] == str(about["defines"]) and ds.attrs["other_domains"] == 0
+    full = single(TWO_DIMENSIONS, keep_particles=True)
+    assert full["Particles_Weight_electron"].attrs["units"] == ""
+
+
+def test_datasets_with_texts_have_automatic_chunks(tmp_path):
+    texts = (("n",), np.array([b"normal", b"restart"]))
+    spile.create(tmp_path / "a.sdf", {"Output": {"Names": texts}})
+    ds = single(tmp_path / "a.sdf", chunks="auto")
+    assert ds["Output_Names"].dtype.kind == "U"
+    assert [name.strip() for name in ds["Output_Names"].values] == ["normal", "restart"]
+
+
+def test_derived_fields_are_included_on_request():
+    ds = single(TWO_DIMENSIONS, derived=True)
+    centred = single(TWO_DIMENSIONS, staggered="centre")["Electric_Field_Ex"]
+    assert ds["Electric_Field_Ex_centred"].dims == ("X_Grid_mid", "Y_Grid_mid")
+    np.testing.assert_array_equal(ds["Electric_Field_Ex_centred"], centred)
+    for options in ({}, {"staggered": True}, {"staggered": "centre"}):
+        assert "Electric_Field_Ex_centred" not in single(TWO_DIMENSIONS, **options)
+
+
 def test_variables_are_dropped_by_either_name():
     for name in ("Electric Field/Ex", "Electric_Field_Ex"):
         ds = single(TWO_DIMENSIONS, drop_variables=[name])
@@ -202,7 +237,13 @@ def test_input_decks_are_mappings():
         "big": 1500.0,
         "n0": "critical(omega) / 2 * 3",
     }
-    assert deck["species"]["electron"] == {"name": "electron", "charge": -1, "dump": True}
+    assert deck["species"]["electron"] == {
+        "name": "electron",
+        "charge": -1,
+        "dump": True,
+        "range1": (-1500.0, 2),
+        "point": "(x_min, 0)",
+    }
     assert deck["species"]["proton"]["mass"] == 1836.2
     assert [laser["boundary"] for laser in deck["laser"]] == ["x_min", "x_max"]
     assert deck["output"]["include_species"] == ["electron", "proton"]
@@ -229,6 +270,7 @@ def test_datasets_have_the_deck_of_the_run_and_write_it(run, tmp_path):
     ds.to_netcdf(tmp_path / "a.nc", engine="netcdf4")
     back = xr.open_dataset(tmp_path / "a.nc", engine="netcdf4")
     assert spile.sdf.Deck(back.attrs["deck"])["species"] == ds.attrs["deck"]["species"]
+    assert spile.sdf.Deck(back.attrs["deck"])["species"]["electron"]["range1"] == (-1500.0, 2)
     pytest.importorskip("zarr")
     ds.to_zarr(tmp_path / "a.zarr", consolidated=False)
     back = xr.open_dataset(tmp_path / "a.zarr", engine="zarr", consolidated=False)

@@ -123,6 +123,35 @@ def test_histograms_are_weighted_sums_over_all_frames(run):
     assert one.dims == ("hypot(px, 0)",) and float(one[0].item()).is_integer()
 
 
+def test_grids_that_some_dumps_do_not_have_keep_their_coordinates(tmp_path):
+    """EPOCH writes distribution functions and subsets with their grids less often than fields."""
+    shutil.copy(DUMPS[0], tmp_path / "n0.sdf")
+    spile.convert(DUMPS[1], tmp_path / "n1.sdf", select=["Electric Field", "Grid/Grid"])
+    shutil.copy(DUMPS[2], tmp_path / "n2.sdf")
+    run = spile.open_mfdataset(tmp_path)
+    last = xr.open_dataset(DUMPS[2], engine="spile")
+    field = run["dist_fn_px_py_electron"]
+    assert field.dims == ("time", *last["dist_fn_px_py_electron"].dims)
+    assert set(field.coords) == {"time", *last["dist_fn_px_py_electron"].coords}
+    for name in last["dist_fn_px_py_electron"].coords:
+        np.testing.assert_array_equal(field[name], last[name])
+    assert np.isnan(field[1]).all()
+    separate = spile.open_mfdataset(tmp_path, separate_times=True)["dist_fn_px_py_electron"]
+    np.testing.assert_array_equal(separate[1], last["dist_fn_px_py_electron"])
+
+
+def test_grids_of_different_lengths_keep_their_coordinates(tmp_path):
+    shutil.copy(DUMPS[0], tmp_path / "n0.sdf")
+    spile.convert(DUMPS[1], tmp_path / "n1.sdf", select=["Grid/Grid"], slice={"X": "4:24"})
+    run = spile.open_mfdataset(tmp_path)
+    nodes = run.coords["X_Grid_moving"]
+    assert nodes.dims[0] == "time" and run["Y_Grid"].dims == ("Y_Grid",)
+    for k in range(2):
+        own = spile.open(tmp_path / f"n{k}.sdf")["Grid/Grid/X"][...]
+        np.testing.assert_array_equal(nodes[k][: own.size], own)
+        assert np.isnan(nodes[k][own.size :]).all()
+
+
 def test_energies_are_time_series(run):
     series = spile.open_series(run / "n*.sdf")
     energies = series.energies({"electron": 1})

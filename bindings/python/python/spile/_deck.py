@@ -27,6 +27,9 @@ _MERGED = {
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
+#: Several values in parentheses, such as the limits of a distribution function.
+_TUPLE = re.compile(r"\(([^(),]+(?:,[^(),]+)+)\)")
+
 
 class DeckError(ValueError):
     """An input deck that cannot be parsed; the message has the number of the line."""
@@ -36,8 +39,8 @@ class Deck(str):
     """A parsed input deck: a read-only mapping of block names to blocks, and its own JSON text.
 
     It is a string, so that datasets with it as an attribute can be written as NetCDF and Zarr; a
-    deck is restored from that text by ``Deck(text)``. Values are numbers, booleans, texts
-    (expressions are not evaluated) or, for repeated keys, lists. Blocks with a name are a mapping of
+    deck is restored from that text by ``Deck(text)``. Values are numbers, tuples of numbers, booleans,
+    texts (expressions are not evaluated) or, for repeated keys, lists. Blocks with a name are a mapping of
     names to blocks; other repeated blocks are a list.
 
     >>> deck = spile.sdf.Deck.parse("begin:species\\n name = electron\\n charge = -1\\nend:species")
@@ -55,7 +58,7 @@ class Deck(str):
     @property
     def blocks(self) -> dict:
         """The blocks as a new dictionary of dictionaries."""
-        return json.loads(str.__str__(self) or "{}")
+        return _with_tuples(json.loads(str.__str__(self) or "{}"))
 
     @property
     def _mapping(self) -> dict:
@@ -156,9 +159,12 @@ def _blocks(text):
 
 def _joined(name, blocks):
     """Several blocks of one name as one value."""
-    names = [str(block["name"]) for block in blocks if "name" in block]
-    if len(set(names)) == len(blocks):
-        return dict(zip(names, blocks))
+    if all("name" in block for block in blocks):
+        # EPOCH continues the block of a species if another has its name.
+        named = {}
+        for block in blocks:
+            named.setdefault(str(block["name"]), {}).update(block)
+        return named
     if len(blocks) == 1:
         return blocks[0]
     if name in _MERGED:
@@ -180,6 +186,19 @@ def _lines(text):
         whole = ""
     if whole:
         yield len(text.splitlines()), whole
+
+
+def _with_tuples(value):
+    """`value` with texts such as ``(0, 1e-15)``, which JSON keeps as in the deck, as tuples of numbers."""
+    if isinstance(value, dict):
+        return {key: _with_tuples(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_tuples(item) for item in value]
+    if isinstance(value, str) and (found := _TUPLE.fullmatch(value)):
+        numbers = tuple(_value(part.strip()) for part in found[1].split(","))
+        if not any(isinstance(number, (str, bool)) for number in numbers):
+            return numbers
+    return value
 
 
 def _value(text):

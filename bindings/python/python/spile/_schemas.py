@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 import warnings
 
 import numpy as np
@@ -26,6 +27,9 @@ from .gsd._dataset import gsd
 
 #: Types of SDF blocks with one value per point.
 POINTS = {"point_variable", "point_mesh", "point_derived"}
+
+#: Types of SDF blocks with units, which may be empty.
+WITH_UNITS = {"plain_variable", "plain_derived", "point_variable", "point_derived"}
 
 #: Value of the option ``staggered`` for averages at cell centres.
 CENTRE = "centre"
@@ -69,6 +73,7 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=Non
     if staggered not in (False, True, CENTRE):
         raise ValueError(f'staggered must be False, True or "{CENTRE}", found {staggered!r}')
     builder.drop = {plain_name(name) for name in builder.drop}
+    builder.fixed_texts = True
     handle = group._handle
     series = handle.open.frames is not None
     lead = ("time",) if series else ()
@@ -94,6 +99,8 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=Non
             mesh.centres[label.removesuffix("_mid")] = array
         elif mesh is not None and label.endswith("_face"):
             mesh.faces[label.removesuffix("_face")] = array
+        elif mesh is None and not staggered:
+            variables.append((array, about))
         elif label.endswith("_centred"):
             averages[array.path.removesuffix("_centred")] = array
     probes = {probe_names} if isinstance(probe_names, str) else set(probe_names or ())
@@ -123,10 +130,32 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None, deck_path=Non
             chunks = {dim: max(n, 1) for dim, n in zip(made.dims, made.shape)}
             made.encoding["preferred_chunks"] = {**chunks, **({"time": 1} if series else {})}
     if not group._number:
+        builder.attrs.update(_file_attrs({**handle.open.summary(), **handle.open.attrs(0)}))
         folder = handle.name if os.path.isdir(handle.name) else os.path.dirname(handle.name)
         deck = load_deck(folder, deck_path)
         if deck is not None:
             builder.attrs["deck"] = deck
+
+
+def _file_attrs(about):
+    """Attributes of a file that sdf-xarray has under another name, or as text."""
+    made = {}
+    parts = [about.get(name) for name in ("code_version", "code_revision", "minor_rev")]
+    if None not in parts:
+        made["version"] = ".".join(map(str, parts))
+    version, dot, revision = str(about.get("revision", "")).partition(".")
+    if dot and version.isdigit() and revision.isdigit():
+        made["file_version"], made["file_revision"] = int(version), int(revision)
+    if "subdomain_file" in about:
+        made["other_domains"] = np.int8(about["subdomain_file"])
+    if "defines" in about:
+        made["defines"] = str(about["defines"])
+    for name in ("compile_date", "run_date", "io_date"):
+        try:
+            made[name] = time.ctime(about[name])
+        except (KeyError, TypeError, ValueError, OverflowError, OSError):
+            continue
+    return made
 
 
 class _Wanted:
@@ -192,6 +221,8 @@ class _Wanted:
         attrs = {"point_data": kind in POINTS, **array_attrs(array)}
         if kind == "constant" and (found := _UNITS.match(full)):
             full, attrs["units"] = found[1], found[2]
+        if kind in WITH_UNITS:
+            attrs.setdefault("units", "")
         attrs["full_name"] = full
         attrs["long_name"] = _COMPONENT.sub(r"$\1_\2$", spaced(full))
         self.names.add(plain_name(full))
@@ -355,15 +386,31 @@ class _Wanted:
             builder.add(mid, xr.Variable((mid,), middles, mid_attrs), True, centres)
 
     def moving(self, name, axis, attrs):
-        """Adds coordinates that differ between frames."""
-        if not axis.ragged:
-            dims = (*self.lead, self.builder.dim(name, axis.shape[1]))
-            self.builder.add(f"{name}_moving", lazy(dims, axis, attrs), True, axis)
+        """Adds coordinates that differ between frames, or that frames do not have. Those that are equal
+        in all frames with them are not moving."""
+        dims = (self.builder.dim(name, axis._info.shape[0]),)
+        if axis.ragged and dims == (name,) and (values := _constant(axis)) is not None:
+            self.builder.add(name, xr.Variable(dims, values, attrs), True, axis)
+        else:
+            self.add(f"{name}_moving", dims, axis, attrs, True)
 
 
 def _length(axis):
     """Number of nodes of a one-dimensional axis; 0 for others."""
     return axis._info.shape[0] if axis is not None and len(axis._info.shape) == 1 else 0
+
+
+def _constant(axis):
+    """The values of an axis that all frames with it have, or `None`."""
+    rows = axis._lengths()[0]
+    frames = np.flatnonzero(rows >= 0)
+    if len(axis._info.shape) != 1 or not frames.size or rows[frames].min() != rows.max():
+        return None
+    first = axis._part((), int(frames[0]), True)
+    for frame in frames[1:]:
+        if not np.array_equal(axis._part((), int(frame), True), first):
+            return None
+    return first
 
 
 class Padded(Lazy):

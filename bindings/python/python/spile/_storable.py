@@ -40,6 +40,9 @@ RESERVED = {
     "_ARRAY_DIMENSIONS",
 }
 
+#: Maximum length in bytes of texts with a type of fixed length.
+LONGEST_FIXED = 1024
+
 #: Type of strings, as in variables that xarray reads from NetCDF files.
 STRING = np.dtype("O", metadata={"element_type": str})
 
@@ -97,12 +100,16 @@ def _json(value):
     return value if value == "" else json.dumps(value, default=other, ensure_ascii=False)
 
 
-def storable_variables(name, variable, portable):
+def storable_variables(name, variable, portable, fixed_texts=False):
     """The variables to show for `variable`, by suffix of the name: texts are strings, opaque elements
     are bytes along another dimension. With `portable`, complex numbers are two variables of real and
-    imaginary parts, and extended precision is converted to float64."""
+    imaginary parts, and extended precision is converted to float64. With `fixed_texts`, strings have a
+    type of fixed length, of which dask knows the size (``chunks="auto"``)."""
     dtype = variable.dtype
     if dtype.kind == "S":
+        if fixed_texts and 0 < dtype.itemsize <= LONGEST_FIXED:
+            fixed = np.dtype(f"U{dtype.itemsize}")
+            return {"": _converted(variable, fixed, _FixedStrings(fixed))}
         return {"": _converted(variable, STRING, _strings)}
     if dtype.kind == "V":
         return {"": _bytes(name, variable)}
@@ -155,6 +162,16 @@ def _strings(array):
             string = text.decode("latin-1")
         out[index] = string.replace("\0", "\u2400")
     return out
+
+
+class _FixedStrings:
+    """Strings of a type of fixed length."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def __call__(self, array):
+        return _strings(array).astype(self.dtype)
 
 
 class _Rounded:

@@ -88,6 +88,8 @@ class Builder:
         self.attrs = {}
         self.portable = portable
         self.decode_times = decode_times
+        #: Whether texts have a type of fixed length.
+        self.fixed_texts = False
         self.variables = {}
         self.coords = set()
         self.sizes = {}
@@ -128,7 +130,9 @@ class Builder:
             # Types of xarray that NetCDF does not have.
             variable = decoded(name, variable, decode_timedelta=True)
         variable.attrs = storable_attrs(variable.attrs)
-        for part, made in storable_variables(name, variable, self.portable).items():
+        for part, made in storable_variables(
+            name, variable, self.portable, self.fixed_texts
+        ).items():
             full = name + suffix + part
             self.variables[full] = made
             if coord or made.dims == (full,):
