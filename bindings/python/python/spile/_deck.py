@@ -40,8 +40,8 @@ class Deck(str):
 
     It is a string, so that datasets with it as an attribute can be written as NetCDF and Zarr; a
     deck is restored from that text by ``Deck(text)``. Values are numbers, tuples of numbers, booleans,
-    texts (expressions are not evaluated) or, for repeated keys, lists. Blocks with a name are a mapping of
-    names to blocks; other repeated blocks are a list.
+    texts (expressions are not evaluated) or, for repeated keys, lists. Blocks with a name are a mapping
+    of names to blocks; other repeated blocks are a list.
 
     >>> deck = spile.sdf.Deck.parse("begin:species\\n name = electron\\n charge = -1\\nend:species")
     >>> deck["species"]["electron"]["charge"]
@@ -189,7 +189,7 @@ def _lines(text):
 
 
 def _with_tuples(value):
-    """`value` with texts such as ``(0, 1e-15)``, which JSON keeps as in the deck, as tuples of numbers."""
+    """`value` with texts such as ``(0, 1e-15)`` as tuples of numbers. JSON keeps them as in the deck."""
     if isinstance(value, dict):
         return {key: _with_tuples(item) for key, item in value.items()}
     if isinstance(value, list):
