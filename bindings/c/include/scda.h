@@ -61,9 +61,12 @@ typedef struct scda_comm
   int                 (*allgather) (void *context, const void *mine, size_t bytes, void *all);
   /* Replaces each of `number` values by its maximum over all processes. */
   int                 (*max) (void *context, uint64_t *values, size_t number);
+  /* Replaces each of `number` values by the exclusive or of the values of all processes. */
+  int                 (*xor_all) (void *context, uint64_t *values, size_t number);
   /* Replaces each of `number` values by its sum over the processes before this one; 0 on rank 0. */
   int                 (*sum_before) (void *context, uint64_t *values, size_t number);
-  /* Opens an existing file for writing or reading. */
+  /* With `write`, creates a file that does not exist and opens it for writing; otherwise opens an
+   * existing file for reading. */
   int                 (*open) (void *context, const char *path, int write, void **file);
   /* Each process transfers its own bytes, from 0 to 1 GiB; `done` is the number of bytes
    * transferred. */
@@ -89,21 +92,35 @@ typedef struct scda_options
   int                 mime;             /* MIME line breaks instead of Unix */
   int                 level;            /* compression level, 0 to 12 */
   int                 keep_existing;    /* fail if the file exists */
+  int                 index;            /* write an index at the end, for opening large files */
+  int                 checksums;        /* write checksums of all sections to the index */
 } scda_options_t;
 
-#define SCDA_OPTIONS_DEFAULT { NULL, 0, 9, 0 }
+#define SCDA_OPTIONS_DEFAULT { NULL, 0, 9, 0, 0, 0 }
 
 /* A.3 Open and close. */
 
-/* Opens a file for writing (mode 'w') or reading ('r'). When writing, `userstr` is the user string
- * of the file header. When reading, it receives the user string: it has SCDA_USERSTR_ROOM bytes or
- * is NULL. The function takes ownership of `comm`, even if it fails; NULL is one process. */
+/* Creates a file, which is replaced if it exists. `userstr` is the user string of the file header.
+ * `options` may be NULL. The function takes ownership of `comm`, even if it fails; NULL is one
+ * process. */
+scda_file_t        *scda_fopen_write (const scda_comm_t *comm, const char *filename,
+                                      const char *userstr, const scda_options_t *options,
+                                      int *err);
+
+/* Opens a file for reading. `userstr` receives the user string: it has SCDA_USERSTR_ROOM bytes or is
+ * NULL. The function takes ownership of `comm`, even if it fails; NULL is one process. */
+scda_file_t        *scda_fopen_read (const scda_comm_t *comm, const char *filename, char *userstr,
+                                     int *err);
+
+/* Opens a file for writing (mode 'w') or reading ('r') as the functions above do; this is the function
+ * of the appendix. With mode 'r', `userstr` is NULL or the address of SCDA_USERSTR_ROOM bytes, which
+ * are written: it is only const so that literals can be passed with mode 'w'. */
 scda_file_t        *scda_fopen (const scda_comm_t *comm, const char *filename, char mode,
-                                char *userstr, int *err);
+                                const char *userstr, int *err);
 
 /* Opens a file like scda_fopen, with options for writing; NULL for the defaults. */
 scda_file_t        *scda_fopen_with (const scda_comm_t *comm, const char *filename, char mode,
-                                     char *userstr, const scda_options_t *options, int *err);
+                                     const char *userstr, const scda_options_t *options, int *err);
 
 /* Closes a file. Returns 0 on success. The file is invalid afterwards. */
 int                 scda_fclose (scda_file_t *f, int *err);
@@ -155,6 +172,80 @@ scda_file_t        *scda_fread_varray_sizes (scda_file_t *f, uint64_t *sizes,
 scda_file_t        *scda_fread_varray_data (scda_file_t *f, void *dbytes,
                                             const uint64_t *counts, const uint64_t *sizes,
                                             const uint64_t *bytes, int indirect, int *err);
+
+/* Named fields: a convention on top of scda, described in FORMAT.md of spile's format scda. A field is
+ * two sections, a block with its description and the data. Other scda libraries read both as plain
+ * sections. Reading functions find a field by its name and move to the section behind it. */
+
+/* Description of a field. Initialise with SCDA_FIELD_DEFAULT. */
+typedef struct scda_field
+{
+  const char         *name;             /* slashes separate groups */
+  const char         *type;             /* in NumPy notation, such as "<f8" */
+  int                 rank;             /* dimensions of an element; 0 for one value */
+  const uint64_t     *shape;            /* shape of an element, the last index fastest */
+  uint64_t            version;          /* 0: none; reading another version fails */
+  const char         *attrs;            /* attributes as a JSON object; NULL: none */
+  int                 encode;           /* compress each element when writing */
+} scda_field_t;
+
+#define SCDA_FIELD_DEFAULT { NULL, NULL, 0, NULL, 0, NULL, 0 }
+
+#define SCDA_FIELD_RANK 8
+
+/* A field in a file. */
+typedef struct scda_field_info
+{
+  char                section;          /* 'A'; 'V': elements with different numbers of items; 'B': one
+                                         * array that is not split; 0: no such field */
+  int                 encoded;
+  uint64_t            N;                /* number of elements */
+  uint64_t            E;                /* bytes of an element, or of an item ('V') */
+  char                type[16];
+  int                 rank;             /* dimensions of an element, or of an item ('V') */
+  uint64_t            shape[SCDA_FIELD_RANK];   /* the first ones, if there are more */
+  uint64_t            version;          /* 0: none */
+} scda_field_info_t;
+
+/* Writes a field. `dbytes` are the elements of this process in the byte order of `type`. */
+scda_file_t        *scda_fwrite_field (scda_file_t *f, const scda_field_t *field,
+                                       const void *dbytes, const uint64_t *counts, int indirect,
+                                       int *err);
+
+/* Writes a field whose elements have different numbers of items. `type` and `shape` describe an item,
+ * `lengths` are the numbers of items of this process's elements. */
+scda_file_t        *scda_fwrite_ragged_field (scda_file_t *f, const scda_field_t *field,
+                                              const void *dbytes, const uint64_t *counts,
+                                              const uint64_t *lengths, int indirect, int *err);
+
+/* Describes a field; `info->section` is 0 if there is none of this name. Does not move in the file. */
+scda_file_t        *scda_find_field (scda_file_t *f, const char *name, scda_field_info_t *info,
+                                     int *err);
+
+/* Reads a field. Fails if type, shape or version of the file differ from `field`. `dbytes` receives the
+ * elements in the byte order of the machine; a process that passes NULL reads nothing. */
+scda_file_t        *scda_fread_field (scda_file_t *f, const scda_field_t *field, void *dbytes,
+                                      const uint64_t *counts, int indirect, int *err);
+
+/* Reads the numbers of items of this process's elements of a ragged field. */
+scda_file_t        *scda_fread_field_lengths (scda_file_t *f, const scda_field_t *field,
+                                              uint64_t *lengths, const uint64_t *counts, int *err);
+
+/* Reads the items of a ragged field, after scda_fread_field_lengths. */
+scda_file_t        *scda_fread_ragged_field (scda_file_t *f, const scda_field_t *field, void *dbytes,
+                                             const uint64_t *counts, const uint64_t *lengths,
+                                             int indirect, int *err);
+
+/* Writes attributes of a group, or of the file if `group` is "": a JSON object such as
+ * {"name":"heat","version":1}. A value of a checkpoint is an attribute. */
+scda_file_t        *scda_fwrite_attrs (scda_file_t *f, const char *group, const char *attrs,
+                                       int *err);
+
+/* Writes the attributes of a group, a field, or of the file ("") to `text` as a JSON object with a NUL.
+ * `*length` is the size of `text` and becomes the number of bytes before the NUL of the complete
+ * object: if it is not less than the size, `text` is truncated. */
+scda_file_t        *scda_find_attrs (scda_file_t *f, const char *path, char *text, size_t *length,
+                                     int *err);
 
 /* A.6 Errors. */
 

@@ -18,6 +18,7 @@ typedef struct scda_mpi
 {
   scda_comm_t         comm;
   MPI_Comm            mpicomm;
+  MPI_Info            info;
 } scda_mpi_t;
 
 static int
@@ -48,6 +49,13 @@ scda_mpi_max (void *context, uint64_t *values, size_t number)
 }
 
 static int
+scda_mpi_xor (void *context, uint64_t *values, size_t number)
+{
+  scda_mpi_t         *self = (scda_mpi_t *) context;
+  return MPI_Allreduce (MPI_IN_PLACE, values, (int) number, MPI_UINT64_T, MPI_BXOR, self->mpicomm);
+}
+
+static int
 scda_mpi_sum_before (void *context, uint64_t *values, size_t number)
 {
   scda_mpi_t         *self = (scda_mpi_t *) context;
@@ -69,8 +77,9 @@ scda_mpi_open (void *context, const char *path, int write, void **file)
   if (opened == NULL) {
     return MPI_ERR_NO_MEM;
   }
-  code = MPI_File_open (self->mpicomm, path, write ? MPI_MODE_WRONLY : MPI_MODE_RDONLY,
-                        MPI_INFO_NULL, opened);
+  code = MPI_File_open (self->mpicomm, path,
+                        write ? MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL : MPI_MODE_RDONLY,
+                        self->info, opened);
   if (code != MPI_SUCCESS) {
     free (opened);
     return code;
@@ -154,19 +163,30 @@ static void
 scda_mpi_release (void *context)
 {
   scda_mpi_t         *self = (scda_mpi_t *) context;
+  if (self->info != MPI_INFO_NULL) {
+    MPI_Info_free (&self->info);
+  }
   MPI_Comm_free (&self->mpicomm);
   free (self);
 }
 
-/* Creates a communicator for one call of scda_fopen, which takes ownership. Collective. If it cannot
- * be created, the result has no processes, and scda_fopen fails. */
+/* Creates a communicator for one call of scda_fopen, which takes ownership. Collective. `info` has hints
+ * for MPI_File_open, such as striping_factor, striping_unit, cb_nodes and romio_cb_write, or is
+ * MPI_INFO_NULL; it is copied. If the communicator cannot be created, the result has no processes, and
+ * scda_fopen fails. */
 static inline scda_comm_t *
-scda_comm_mpi (MPI_Comm mpicomm)
+scda_comm_mpi_info (MPI_Comm mpicomm, MPI_Info info)
 {
   static scda_comm_t  none;
   scda_mpi_t         *self = (scda_mpi_t *) calloc (1, sizeof (scda_mpi_t));
   /* A duplicate keeps messages of the library apart from those of the program. */
   if (self == NULL || MPI_Comm_dup (mpicomm, &self->mpicomm) != MPI_SUCCESS) {
+    free (self);
+    return &none;
+  }
+  self->info = MPI_INFO_NULL;
+  if (info != MPI_INFO_NULL && MPI_Info_dup (info, &self->info) != MPI_SUCCESS) {
+    MPI_Comm_free (&self->mpicomm);
     free (self);
     return &none;
   }
@@ -178,6 +198,7 @@ scda_comm_mpi (MPI_Comm mpicomm)
   self->comm.bcast = scda_mpi_bcast;
   self->comm.allgather = scda_mpi_allgather;
   self->comm.max = scda_mpi_max;
+  self->comm.xor_all = scda_mpi_xor;
   self->comm.sum_before = scda_mpi_sum_before;
   self->comm.open = scda_mpi_open;
   self->comm.write_at_all = scda_mpi_write_at_all;
@@ -187,6 +208,13 @@ scda_comm_mpi (MPI_Comm mpicomm)
   self->comm.explain = scda_mpi_explain;
   self->comm.release = scda_mpi_release;
   return &self->comm;
+}
+
+/* scda_comm_mpi_info without hints. */
+static inline scda_comm_t *
+scda_comm_mpi (MPI_Comm mpicomm)
+{
+  return scda_comm_mpi_info (mpicomm, MPI_INFO_NULL);
 }
 
 #endif /* SCDA_MPI_H */

@@ -12,6 +12,9 @@ use spile_core::error::{Error, Result};
 type Write =
     unsafe extern "C" fn(*mut c_void, *mut c_void, u64, *const c_void, usize, *mut usize) -> c_int;
 
+/// Combines numbers of all ranks.
+type Reduce = unsafe extern "C" fn(*mut c_void, *mut u64, usize) -> c_int;
+
 /// `scda_comm_t`; `scda.h` describes the functions. They return 0 or an error code.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -21,8 +24,9 @@ pub struct Table {
     size: c_int,
     bcast: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, c_int) -> c_int,
     allgather: unsafe extern "C" fn(*mut c_void, *const c_void, usize, *mut c_void) -> c_int,
-    max: unsafe extern "C" fn(*mut c_void, *mut u64, usize) -> c_int,
-    sum_before: unsafe extern "C" fn(*mut c_void, *mut u64, usize) -> c_int,
+    max: Reduce,
+    xor: Reduce,
+    sum_before: Reduce,
     open: unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *mut *mut c_void) -> c_int,
     write_at_all: Write,
     write_at: Write,
@@ -79,6 +83,15 @@ impl TableTransport {
         Err(io::Error::other(text).into())
     }
 
+    fn reduce(&self, call: Reduce, values: &mut [u64]) -> Result<()> {
+        for values in values.chunks_mut(1 << 20) {
+            let (numbers, len) = (values.as_mut_ptr(), values.len());
+            // SAFETY: `numbers` has `len` numbers.
+            self.check(unsafe { call(self.0.context, numbers, len) })?;
+        }
+        Ok(())
+    }
+
     fn write(&self, call: Write, file: *mut c_void, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut done = 0;
         let (data, len) = (address(bytes).cast(), bytes.len());
@@ -115,14 +128,15 @@ impl Transport for TableTransport {
     }
 
     fn max(&self, values: &mut [u64]) -> Result<()> {
-        let (numbers, len) = (values.as_mut_ptr(), values.len());
-        // SAFETY: `numbers` has `len` numbers.
-        self.check(unsafe { (self.0.max)(self.0.context, numbers, len) })
+        self.reduce(self.0.max, values)
+    }
+
+    fn xor(&self, values: &mut [u64]) -> Result<()> {
+        self.reduce(self.0.xor, values)
     }
 
     fn sum_before(&self, values: &mut [u64; 2]) -> Result<()> {
-        // SAFETY: there are two numbers.
-        self.check(unsafe { (self.0.sum_before)(self.0.context, values.as_mut_ptr(), 2) })
+        self.reduce(self.0.sum_before, values)
     }
 
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {

@@ -19,6 +19,29 @@ pub(crate) unsafe fn c_string<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
 
+/// The bytes of a C string without the NUL, or its first `length` bytes, at most `longest` bytes; empty if `text` is
+/// null.
+///
+/// # Safety
+/// `text` is null, or has a NUL or the bytes that are returned.
+pub(crate) unsafe fn short_string<'a>(
+    text: *const c_char,
+    length: Option<usize>,
+    longest: usize,
+) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    let mut end = length.unwrap_or(0).min(longest);
+    // SAFETY: condition of this function.
+    unsafe {
+        while length.is_none() && end < longest && *text.add(end) != 0 {
+            end += 1;
+        }
+        std::slice::from_raw_parts(text.cast(), end)
+    }
+}
+
 /// `count` values; empty if `data` is null or `count` exceeds the address space.
 ///
 /// # Safety

@@ -3,6 +3,7 @@
 //! An argument that may be wrong on one rank only is passed on in a form that the checks of the library
 //! reject, so that all ranks get the same error.
 
+pub mod field;
 pub mod read;
 pub mod write;
 
@@ -15,11 +16,11 @@ use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_scda::wire::{Breaks, USER};
-use spile_scda::{Cursor, Options, Writer};
+use spile_scda::{Checkpoint, Cursor, Options, Restart, Writer};
 
 use crate::comm::{Table, communicator};
 use crate::failure::{copy_text, describe_code, guard, last_message};
-use crate::memory::{bytes, c_string, integers};
+use crate::memory::{c_string, integers, short_string};
 
 /// `scda_file_t`: a file open for writing or reading.
 pub struct ScdaFile {
@@ -33,8 +34,8 @@ pub struct ScdaFile {
 }
 
 enum State {
-    Write(Writer<'static>),
-    Read(Box<Cursor<'static>>),
+    Write(Box<Checkpoint<'static>>),
+    Read(Box<Restart<'static>>),
 }
 
 /// The communicator of a file, which lives as long as the file.
@@ -65,6 +66,8 @@ pub struct CallerOptions {
     mime: c_int,
     level: c_int,
     keep_existing: c_int,
+    index: c_int,
+    checksums: c_int,
 }
 
 type Handle = *mut ScdaFile;
@@ -107,30 +110,35 @@ unsafe fn failed_before(file: Handle, err: *mut c_int) -> bool {
 }
 
 impl ScdaFile {
-    fn writer(&mut self) -> Result<&mut Writer<'static>> {
+    fn checkpoint(&mut self) -> Result<&mut Checkpoint<'static>> {
         match &mut self.state {
-            State::Write(writer) => Ok(writer),
+            State::Write(file) => Ok(file),
             State::Read(_) => Err(Error::argument("the file is open for reading")),
         }
     }
 
-    fn cursor(&mut self) -> Result<&mut Cursor<'static>> {
+    fn restart(&mut self) -> Result<&mut Restart<'static>> {
         match &mut self.state {
-            State::Read(cursor) => Ok(cursor),
+            State::Read(file) => Ok(file),
             State::Write(_) => Err(Error::argument("the file is open for writing")),
         }
     }
 
-    /// A user string to write.
+    fn writer(&mut self) -> Result<&mut Writer<'static>> {
+        self.checkpoint().map(Checkpoint::writer)
+    }
+
+    fn cursor(&mut self) -> Result<&mut Cursor<'static>> {
+        self.restart().map(Restart::cursor)
+    }
+
+    /// A user string to write. One that is too long is cut to 59 bytes, which the library rejects.
     ///
     /// # Safety
-    /// `text` is null, ends with a NUL, or has the length that was set.
+    /// `text` is null, ends with a NUL, has the length that was set, or has 59 bytes.
     unsafe fn user<'a>(&mut self, text: *const c_char) -> &'a [u8] {
         // SAFETY: condition of this function.
-        match self.user_length.take() {
-            Some(length) => unsafe { bytes(text.cast(), length as u64) },
-            None => unsafe { c_string(text) },
-        }
+        unsafe { short_string(text, self.user_length.take(), USER + 1) }
     }
 
     fn rank(&self) -> usize {
@@ -153,7 +161,7 @@ pub unsafe extern "C" fn scda_fopen(
     comm: *const Table,
     filename: *const c_char,
     mode: c_char,
-    userstr: *mut c_char,
+    userstr: *const c_char,
     err: *mut c_int,
 ) -> Handle {
     // SAFETY: condition of this function.
@@ -166,8 +174,52 @@ pub unsafe extern "C" fn scda_fopen_with(
     comm: *const Table,
     filename: *const c_char,
     mode: c_char,
-    userstr: *mut c_char,
+    userstr: *const c_char,
     options: *const CallerOptions,
+    err: *mut c_int,
+) -> Handle {
+    let read = if mode as u8 == b'r' { userstr.cast_mut() } else { std::ptr::null_mut() };
+    // SAFETY: condition of this function.
+    unsafe { open(comm, filename, mode as u8, userstr, options, read, err) }
+}
+
+/// Creates a file on all ranks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scda_fopen_write(
+    comm: *const Table,
+    filename: *const c_char,
+    userstr: *const c_char,
+    options: *const CallerOptions,
+    err: *mut c_int,
+) -> Handle {
+    // SAFETY: condition of this function.
+    unsafe { open(comm, filename, b'w', userstr, options, std::ptr::null_mut(), err) }
+}
+
+/// Opens a file for reading on all ranks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scda_fopen_read(
+    comm: *const Table,
+    filename: *const c_char,
+    userstr: *mut c_char,
+    err: *mut c_int,
+) -> Handle {
+    let none = std::ptr::null();
+    // SAFETY: condition of this function.
+    unsafe { open(comm, filename, b'r', none, std::ptr::null(), userstr, err) }
+}
+
+/// Opens a file. `user` is the user string to write, `read` receives the one that is read.
+///
+/// # Safety
+/// The pointers are null or as `scda.h` describes them.
+unsafe fn open(
+    comm: *const Table,
+    filename: *const c_char,
+    mode: u8,
+    user: *const c_char,
+    options: *const CallerOptions,
+    read: *mut c_char,
     err: *mut c_int,
 ) -> Handle {
     let open = || {
@@ -175,29 +227,31 @@ pub unsafe extern "C" fn scda_fopen_with(
         let comm = OwnComm::new(unsafe { communicator(comm) }?);
         // SAFETY: condition of this function.
         let path = Path::new(OsStr::from_bytes(unsafe { c_string(filename) }));
-        let mode = mode as u8;
         let named = (!path.as_os_str().is_empty()).then_some(());
         let named = named.ok_or_else(|| Error::argument("the file name is empty"));
         agree_alike(comm.get(), named, (mode, path))?;
         let state = match mode {
             b'w' => {
                 // SAFETY: condition of this function.
-                let (user, options) = unsafe { (c_string(userstr), options_of(options)) };
-                let options = agree(comm.get(), options)?;
-                State::Write(Writer::create(comm.get(), path, user, options)?)
+                let user = unsafe { short_string(user, None, USER + 1) };
+                // SAFETY: condition of this function.
+                let options = agree(comm.get(), unsafe { options_of(options) })?;
+                let writer = Writer::create(comm.get(), path, user, options)?;
+                State::Write(Box::new(Checkpoint::over(comm.get(), writer)))
             }
             b'r' => {
                 // Counts are checked against the length of the file; data are read into memory of the caller.
                 let limits = Limits::default().with_memory(u64::MAX);
-                State::Read(Box::new(Cursor::open(comm.get(), path, &limits)?))
+                let cursor = Cursor::open(comm.get(), path, &limits)?;
+                State::Read(Box::new(Restart::over(comm.get(), cursor, &Limits::default())))
             }
             _ => return Err(Error::argument("expected the mode 'w' or 'r'")),
         };
         let mut file = ScdaFile { state, comm, user_length: None, read_length: 0 };
-        if let State::Read(cursor) = &file.state {
-            let user = cursor.header().user.clone();
+        if let State::Read(restart) = &mut file.state {
+            let found = restart.cursor().header().user.clone();
             // SAFETY: condition of this function.
-            unsafe { file.copy_user(&user, userstr) };
+            unsafe { file.copy_user(&found, read) };
         }
         Ok(Box::into_raw(Box::new(file)))
     };
@@ -224,6 +278,7 @@ unsafe fn options_of(options: *const CallerOptions) -> Result<Options> {
     if given.keep_existing != 0 {
         own.overwrite = Overwrite::Never;
     }
+    (own.index, own.checksums) = (given.index != 0, given.checksums != 0);
     own.level = u32::try_from(given.level)
         .map_err(|_| Error::argument("expected a compression level from 0 to 12"))?;
     Ok(own)
@@ -257,9 +312,9 @@ pub unsafe extern "C" fn scda_fclose(f: Handle, err: *mut c_int) -> c_int {
         // SAFETY: condition of this function. The file is not used afterwards.
         let ScdaFile { state, comm, .. } = *unsafe { Box::from_raw(f) };
         let closed = match state {
-            State::Write(writer) => writer.close(),
-            State::Read(cursor) => {
-                drop(cursor);
+            State::Write(file) => file.close(),
+            State::Read(file) => {
+                drop(file);
                 Ok(())
             }
         };
@@ -271,27 +326,28 @@ pub unsafe extern "C" fn scda_fclose(f: Handle, err: *mut c_int) -> c_int {
 }
 
 impl ScdaFile {
-    /// Sum of the sizes of this rank's elements. With `check`, it must equal (S_q) of this rank.
+    /// The numbers (S_q) of all ranks, and whether that of this rank is the sum of `sizes`.
     ///
     /// # Safety
     /// `bytes_of_ranks` is null or has one number for every rank.
-    unsafe fn check_sums(
+    unsafe fn check_sums<'a>(
         &self,
-        check: bool,
         sizes: &[u64],
         bytes_of_ranks: *const u64,
-    ) -> Result<u64> {
+    ) -> (&'a [u64], Result<()>) {
         let sum = sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(*size));
         // SAFETY: condition of this function.
-        let given = unsafe { integers(bytes_of_ranks, self.ranks()) }.get(self.rank()).copied();
-        let checked = if given == Some(sum) || !check {
-            Ok(sum)
+        let given = unsafe { integers(bytes_of_ranks, self.ranks()) };
+        let rank = self.rank();
+        let mine = given.get(rank).copied();
+        let checked = if mine == Some(sum) {
+            Ok(())
         } else {
-            let (rank, given) = (self.rank(), given.unwrap_or(0));
-            let message = format!("rank {rank}: expected sizes with the sum {given}, found {sum}");
+            let mine = mine.unwrap_or(0);
+            let message = format!("rank {rank}: expected sizes with the sum {mine}, found {sum}");
             Err(Error::argument(message))
         };
-        agree(self.comm.get(), checked)
+        (given, checked)
     }
 }
 

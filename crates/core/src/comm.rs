@@ -29,6 +29,10 @@ pub trait Comm {
     /// Replaces each value by its maximum over all ranks. The number of values is the same on every rank.
     fn max(&self, values: &mut [u64]) -> Result<()>;
 
+    /// Replaces each value by the exclusive or of the values of all ranks. The number of values is the same on every
+    /// rank.
+    fn xor(&self, values: &mut [u64]) -> Result<()>;
+
     /// Returns the sum of the numbers of the ranks before this one; `u64::MAX` if it is larger.
     fn sum_before(&self, mine: u64) -> Result<u64>;
 
@@ -127,10 +131,14 @@ pub fn agree_call<T, const N: usize>(
     let mut all = [&[hash, !hash], &values[..]].concat();
     let mine = agree_max(comm, mine, &mut all)?;
     if all[0] != !all[1] {
-        let message = "the ranks of the job passed different arguments to the same call";
-        return Err(Error::argument(message));
+        return Err(different_arguments());
     }
     Ok((mine, std::array::from_fn(|k| all[k + 2])))
+}
+
+/// The error of a call whose arguments differ between ranks.
+pub fn different_arguments() -> Error {
+    Error::argument("the ranks of the job passed different arguments to the same call")
 }
 
 /// Returns the bytes of rank `root`, whose length only `root` knows, on every rank. Collective.
@@ -203,6 +211,10 @@ impl Comm for Serial {
     }
 
     fn max(&self, _values: &mut [u64]) -> Result<()> {
+        Ok(())
+    }
+
+    fn xor(&self, _values: &mut [u64]) -> Result<()> {
         Ok(())
     }
 

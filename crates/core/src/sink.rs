@@ -81,13 +81,32 @@ impl Sink {
         Self::start(path.as_ref(), overwrite, unnamed)
     }
 
-    /// Creates a new file as [`Sink::create`] does, with a temporary name from the start, so that other
-    /// processes can write to it. Returns that name as well.
+    /// Chooses a temporary name for a new file, which another library creates there; [`Sink::adopt`] continues with that
+    /// file. Otherwise as [`Sink::create`]. Returns the name as well.
     pub fn create_named(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<(Self, PathBuf)> {
         let sink = Self::start(path.as_ref(), overwrite, |_| None)?;
         let name = sink.pending.as_ref().and_then(|pending| pending.name.as_deref());
         let name = name.unwrap_or(&sink.target).to_path_buf();
+        fs::remove_file(&name).map_err(|e| sink.io(e))?;
         Ok((sink, name))
+    }
+
+    /// Opens the file that was created at the name of [`Sink::create_named`]. It gets the permissions of the file to
+    /// be replaced.
+    pub fn adopt(&mut self) -> Result<()> {
+        let name = self.pending.as_ref().and_then(|pending| pending.name.as_deref());
+        let name = name.unwrap_or(&self.target);
+        let adopt = || -> io::Result<File> {
+            let file = OpenOptions::new().read(true).write(true).open(name)?;
+            // Those of the first file at this name, which is still open.
+            let first = self.file.metadata()?;
+            file.set_permissions(first.permissions())?;
+            let (user, group) = (Uid::from_raw(first.uid()), Gid::from_raw(first.gid()));
+            let _ = rustix::fs::fchown(&file, Some(user), Some(group));
+            Ok(file)
+        };
+        self.file = adopt().map_err(|e| self.io(e))?;
+        Ok(())
     }
 
     fn start(

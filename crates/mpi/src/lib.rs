@@ -19,7 +19,7 @@
 mod transport;
 
 #[cfg(feature = "mpi")]
-pub use transport::{File, Mpi, job, run};
+pub use transport::{File, Mpi, job, job_with_hints, run};
 
 #[cfg(feature = "mpi")]
 pub use mpi;

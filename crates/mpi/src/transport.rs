@@ -26,6 +26,16 @@ pub fn run<T>(body: impl FnOnce(&dyn Comm) -> Result<T>) -> Result<T> {
 
 /// A communicator of all processes of `communicator`. Creating and dropping it are collective.
 pub fn job(communicator: &impl Communicator) -> Result<Ranks<Mpi>> {
+    job_with_hints(communicator, &[])
+}
+
+/// A communicator of all processes of `communicator` that opens files with these hints: names and values of an
+/// `MPI_Info`, such as `striping_factor` and `cb_nodes`. MPI libraries ignore hints that they do not know. Creating
+/// and dropping it are collective.
+pub fn job_with_hints(
+    communicator: &impl Communicator,
+    hints: &[(&str, &str)],
+) -> Result<Ranks<Mpi>> {
     let mut own = MaybeUninit::uninit();
     // A duplicate keeps messages of spile apart from those of the program.
     // SAFETY: the communicator is valid, and `own` is written before it is read.
@@ -42,18 +52,64 @@ pub fn job(communicator: &impl Communicator) -> Result<Ranks<Mpi>> {
         check(ffi::MPI_Comm_rank(own, &raw mut rank))?;
         check(ffi::MPI_Comm_size(own, &raw mut size))?;
     }
-    Ok(Ranks::new(Mpi { communicator: own, rank: rank as usize, size: size as usize }))
+    let mut mpi = Mpi { communicator: own, info: None, rank: rank as usize, size: size as usize };
+    mpi.set_hints(hints)?;
+    Ok(Ranks::new(mpi))
 }
 
 /// [`Transport`] over a duplicated MPI communicator.
 pub struct Mpi {
     communicator: ffi::MPI_Comm,
+    info: Option<ffi::MPI_Info>,
     rank: usize,
     size: usize,
 }
 
+impl Mpi {
+    /// Replaces each value by the values of all ranks, combined by `op`.
+    fn reduce(&self, values: &mut [u64], op: ffi::MPI_Op) -> Result<()> {
+        for values in values.chunks_mut(1 << 20) {
+            let mine = values.to_vec();
+            let (from, to) = (mine.as_ptr().cast::<c_void>(), values.as_mut_ptr().cast::<c_void>());
+            let count = values.len() as c_int;
+            // SAFETY: `from` and `to` have `count` numbers; the others are constants of the library.
+            check(unsafe {
+                let kind = ffi::RSMPI_UINT64_T;
+                ffi::MPI_Allreduce(from, to, count, kind, op, self.communicator)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn set_hints(&mut self, hints: &[(&str, &str)]) -> Result<()> {
+        if hints.is_empty() {
+            return Ok(());
+        }
+        let mut info = MaybeUninit::uninit();
+        // SAFETY: `info` is written before it is read.
+        let info = unsafe {
+            check(ffi::MPI_Info_create(info.as_mut_ptr()))?;
+            info.assume_init()
+        };
+        self.info = Some(info);
+        for (name, value) in hints {
+            let text = |text: &str| {
+                CString::new(text).map_err(|_| Error::argument("a hint contains a NUL byte"))
+            };
+            let (name, value) = (text(name)?, text(value)?);
+            // SAFETY: both strings end with a NUL.
+            check(unsafe { ffi::MPI_Info_set(info, name.as_ptr(), value.as_ptr()) })?;
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Mpi {
     fn drop(&mut self) {
+        if let Some(mut info) = self.info.take() {
+            // SAFETY: the object is not used or freed elsewhere.
+            unsafe { ffi::MPI_Info_free(&raw mut info) };
+        }
         // SAFETY: the communicator is not used or freed elsewhere.
         unsafe { ffi::MPI_Comm_free(&raw mut self.communicator) };
     }
@@ -87,14 +143,13 @@ impl Transport for Mpi {
     }
 
     fn max(&self, values: &mut [u64]) -> Result<()> {
-        let mine = values.to_vec();
-        let (from, to) = (mine.as_ptr().cast::<c_void>(), values.as_mut_ptr().cast::<c_void>());
-        let count = values.len() as c_int;
-        // SAFETY: `from` and `to` have `count` numbers; the others are constants of the library.
-        check(unsafe {
-            let (kind, op) = (ffi::RSMPI_UINT64_T, ffi::RSMPI_MAX);
-            ffi::MPI_Allreduce(from, to, count, kind, op, self.communicator)
-        })
+        // SAFETY: a constant of the library.
+        self.reduce(values, unsafe { ffi::RSMPI_MAX })
+    }
+
+    fn xor(&self, values: &mut [u64]) -> Result<()> {
+        // SAFETY: a constant of the library.
+        self.reduce(values, unsafe { ffi::RSMPI_BXOR })
     }
 
     fn sum_before(&self, values: &mut [u64; 2]) -> Result<()> {
@@ -125,7 +180,11 @@ impl Transport for Mpi {
     fn open(&self, path: &Path, write: bool) -> Result<Self::File> {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| Error::argument("a file name contains a NUL byte"))?;
-        let mode = if write { ffi::MPI_MODE_WRONLY } else { ffi::MPI_MODE_RDONLY };
+        let mode = if write {
+            ffi::MPI_MODE_WRONLY | ffi::MPI_MODE_CREATE | ffi::MPI_MODE_EXCL
+        } else {
+            ffi::MPI_MODE_RDONLY
+        };
         let mut file = MaybeUninit::uninit();
         // SAFETY: the name ends with a NUL; `file` is written before it is read.
         unsafe {
@@ -133,7 +192,7 @@ impl Transport for Mpi {
                 self.communicator,
                 name.as_ptr(),
                 mode as c_int,
-                ffi::RSMPI_INFO_NULL,
+                self.info.unwrap_or(ffi::RSMPI_INFO_NULL),
                 file.as_mut_ptr(),
             ))?;
             Ok(File(file.assume_init()))

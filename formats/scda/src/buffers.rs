@@ -176,7 +176,23 @@ pub enum Slots<'a, 'b> {
     Indirect(&'a mut [&'b mut [u8]]),
 }
 
-impl Slots<'_, '_> {
+impl<'b> Slots<'_, 'b> {
+    /// The same buffers.
+    pub(crate) fn by_ref(&mut self) -> Slots<'_, 'b> {
+        match self {
+            Self::Contiguous(bytes) => Slots::Contiguous(bytes),
+            Self::Indirect(slots) => Slots::Indirect(slots),
+        }
+    }
+
+    /// Calls `each` with every buffer.
+    pub(crate) fn for_each(&mut self, mut each: impl FnMut(&mut [u8])) {
+        match self {
+            Self::Contiguous(bytes) => each(bytes),
+            Self::Indirect(slots) => slots.iter_mut().for_each(|slot| each(slot)),
+        }
+    }
+
     /// Whether number and sizes of the buffers are those of `sizes`, whose sum is `total`.
     pub(crate) fn matches(&self, total: Option<u64>, sizes: impl Iterator<Item = u64>) -> bool {
         match self {

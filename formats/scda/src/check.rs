@@ -1,18 +1,20 @@
 //! The rules of `check`. Codes scda-001 to scda-012 are errors of reading; codes from scda-020 on are
 //! findings about files that can be read.
 
+use rayon::prelude::*;
 use spile_core::format::Checker;
-use spile_core::{Dataset, Finding, Layout, Limits, Report, Result, Source};
+use spile_core::{Dataset, Error, Finding, Layout, Limits, Report, Result, Source};
 
 use crate::Scda;
+use crate::index::{Index, Part, compare_sums, followed_by};
 use crate::read::File;
-use crate::section::Section;
+use crate::section::{Section, Tables};
 use crate::to_tree::build;
-use crate::wire::{Breaks, Kind, Raw, data_padding, data_padding_bytes};
+use crate::wire::{Breaks, FILE_HEADER, Kind, Raw, data_padding, data_padding_bytes};
 
 impl Checker for Scda {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        let opened = File::from_source(source.clone(), true, limits);
+        let opened = File::with_tables(source.clone(), true, limits, Tables::Fitting);
         let opened = opened.and_then(|file| Ok((build(&file)?.1, file)));
         Report::of(opened, |(warnings, file), report| check_file(&file, warnings, strict, report))
     }
@@ -33,6 +35,9 @@ fn check_file(
         report.note("scda-021", message).in_object("file header").at(8);
     }
     report.findings.extend(warnings);
+    if let Some(index) = file.index() {
+        check_index(file, index, report)?;
+    }
     for (number, section) in file.sections().iter().enumerate() {
         let object = || format!("section {number}, {}", section.title());
         for raw in section.raws() {
@@ -46,12 +51,51 @@ fn check_file(
             }
         }
         if section.encoded
+            && !section.is_unlisted()
             && let Err(error) = decode_all(file.bytes(), section)
         {
             report.absorb(error.in_object(object()).at(section.raw().data()))?;
         }
     }
     Ok(())
+}
+
+/// Compares the index with the sections, and the checksums with the bytes.
+fn check_index(file: &File, index: &Index, report: &mut Report) -> Result<()> {
+    let mut raws = file.sections().iter().flat_map(Section::raws).peekable();
+    for part in index.parts() {
+        // The first part is the file header.
+        let (mut end, mut len) = (FILE_HEADER, 0);
+        let mut matches =
+            part.offset == 0 || raws.peek().is_some_and(|raw| raw.head.offset == part.offset);
+        while let Some(raw) = raws.next_if(|raw| raw.head.offset < part.end) {
+            (end, len) = (raw.end(), raw.len);
+        }
+        matches &= (end, len) == (part.end, part.len);
+        if !matches {
+            let message = "the index does not match the sections";
+            report.absorb(Error::malformed("scda-014", message).at(part.offset))?;
+        } else if let Some(expected) = part.crc {
+            let found = checksum(file.source(), part)?;
+            if let Err(error) = compare_sums(part, expected, found) {
+                report.absorb(error)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// CRC-32 of the bytes of a part, on all threads.
+fn checksum(source: &Source, part: &Part) -> Result<u32> {
+    const PIECE: u64 = 1 << 20;
+    let bytes = part.end - part.offset;
+    let one = |piece: u64| {
+        let at = part.offset + piece * PIECE;
+        let end = (at + PIECE).min(part.end);
+        let crc = libdeflater::crc32(&source.read_vec(at, end - at)?);
+        Ok(followed_by(crc, part.end - end))
+    };
+    (0..bytes.div_ceil(PIECE)).into_par_iter().map(one).try_reduce(|| 0, |a, b| Ok(a ^ b))
 }
 
 /// Decodes all elements of a compressed section of `bytes` and discards them. Fails at the first invalid

@@ -13,6 +13,7 @@
 //! | `read_parallel` | [`Cursor`]: collective reading on all ranks of a job |
 //! | `write` | [`Writer`]: collective writing on all ranks of a job |
 //! | `buffers` | [`Elements`], [`Slots`]: data of one rank in memory |
+//! | `index` | index and checksums at the end of a file |
 //! | `content` | [`Content`]: data of a section as a byte stream |
 //! | `semantics` | named, typed fields: [`Field`], [`Checkpoint`], [`Restart`] |
 //! | `to_tree` `from_tree` | a file as a tree; any dataset as scda |
@@ -45,6 +46,8 @@ mod check;
 mod codec;
 mod content;
 mod from_tree;
+mod index;
+mod prepared;
 mod read;
 mod read_parallel;
 mod recode;
@@ -58,13 +61,14 @@ mod write;
 pub use buffers::{Elements, Fetch, Slots};
 pub use codec::Encoder;
 pub use content::Content;
+pub use index::{Index, Part};
 pub use read::File;
 pub use read_parallel::{Cursor, split_evenly};
 pub use recode::{Change, Coding, Recode, changes, recode};
 pub use section::{Section, SectionHeader};
-pub use semantics::Field;
 pub use semantics::checkpoint::Checkpoint;
 pub use semantics::restart::{Restart, Stored};
+pub use semantics::{Field, attrs_from_json, attrs_to_json};
 pub use write::{Options, Writer};
 
 use spile_core::format::{Abilities, FormatInfo, Grade, Head, Score};

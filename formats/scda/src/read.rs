@@ -6,7 +6,8 @@ use spile_core::limits::Budget;
 use spile_core::{Array, ArrayDesc, Dataset, Error, Limits, Result, Source};
 
 use crate::content::Content;
-use crate::section::Section;
+use crate::index::Index;
+use crate::section::{Section, Tables};
 use crate::wire::{FILE_HEADER, FileHeader};
 
 /// An open scda file in the terms of the format. Opening reads the section headers and the size entries
@@ -17,6 +18,7 @@ pub struct File {
     bytes: Dataset,
     header: FileHeader,
     sections: Vec<Section>,
+    index: Option<Index>,
     /// Memory of the list of sections.
     memory: u64,
 }
@@ -32,13 +34,32 @@ impl File {
     /// Opens the file in `source`. Without `decode`, the two raw sections of a compressed section are
     /// listed separately.
     pub fn from_source(source: Source, decode: bool, limits: &Limits) -> Result<Self> {
+        Self::with_tables(source, decode, limits, Tables::All)
+    }
+
+    /// Opens the file in `source`, with the tables of sizes that fit the memory limit if `tables` allows that.
+    pub(crate) fn with_tables(
+        source: Source,
+        decode: bool,
+        limits: &Limits,
+        tables: Tables,
+    ) -> Result<Self> {
         let header = FileHeader::read(&source)?;
         let mut budget = Budget::new(limits);
+        // Without decoding all sections are listed.
+        let index = if decode { Index::read(&source, limits)? } else { None };
+        if let Some(index) = &index {
+            budget.charge(size_of_val(index.parts()) as u64, "the index")?;
+        }
         let mut sections: Vec<Section> = Vec::new();
         let mut offset = FILE_HEADER;
         loop {
             let number = sections.len();
-            let read = Section::read(&source, offset, decode, &mut budget);
+            if index.as_ref().is_some_and(|index| index.offset() == offset) {
+                break;
+            }
+            let read =
+                Section::read(&source, offset, decode, &mut budget, (tables, index.as_ref()));
             let Some(section) = read.map_err(|e| e.in_object(format!("section {number}")))? else {
                 break;
             };
@@ -49,7 +70,7 @@ impl File {
             }
         }
         let bytes = Dataset::of_bytes(source, limits);
-        Ok(Self { bytes, header, sections, memory: budget.used() })
+        Ok(Self { bytes, header, sections, index, memory: budget.used() })
     }
 
     /// The file header.
@@ -60,6 +81,11 @@ impl File {
     /// The sections in file order.
     pub fn sections(&self) -> &[Section] {
         &self.sections
+    }
+
+    /// The index at the end of the file. Its sections are not in [`File::sections`].
+    pub fn index(&self) -> Option<&Index> {
+        self.index.as_ref()
     }
 
     /// The data of a section as an array of bytes, which can be read, streamed and sliced.

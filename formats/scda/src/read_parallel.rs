@@ -6,15 +6,18 @@
 
 mod data;
 
+use std::cell::Cell;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
-use spile_core::comm::{Comm, SharedSource, agree, agree_alike, agree_call};
+use spile_core::comm::{Comm, SharedSource, agree, agree_call};
 use spile_core::layout::Codec as _;
 use spile_core::{Error, Limits, Result};
 
 use crate::buffers::Slots;
 use crate::codec::Convention;
+use crate::index::{Index, compare_sums, sum_part};
+use crate::prepared::Prepared;
 use crate::section::{Headers, SectionHeader};
 use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Kind};
 
@@ -26,6 +29,15 @@ pub struct Cursor<'c> {
     limits: Limits,
     header: FileHeader,
     /// Offset of the current section, or of the next one if no header was read.
+    at: u64,
+    open: Option<Open>,
+    prepared: Cell<Option<Prepared>>,
+    /// Read when it is needed first.
+    index: Option<Option<Index>>,
+}
+
+/// A place in the file.
+pub(crate) struct Place {
     at: u64,
     open: Option<Open>,
 }
@@ -55,8 +67,47 @@ impl<'c> Cursor<'c> {
         let file = comm.open(path)?;
         let header = FileHeader::parse(&read_on_all(comm, &*file, 0, FILE_HEADER as usize)?);
         let header = header.map_err(|e| e.with_path(path))?;
-        let path = path.to_path_buf();
-        Ok(Self { comm, file, path, limits: *limits, header, at: FILE_HEADER, open: None })
+        let (path, limits, at) = (path.to_path_buf(), *limits, FILE_HEADER);
+        let (open, prepared, index) = (None, Cell::default(), None);
+        Ok(Self { comm, file, path, limits, header, at, open, prepared, index })
+    }
+
+    /// Prepares the next call that reads data, for bindings to other languages: `arguments` must be the same on every
+    /// rank, so must `optional` on the ranks that pass it, and an error of `checked` is returned by the call on all
+    /// ranks.
+    pub fn prepare(
+        &mut self,
+        arguments: impl Hash,
+        optional: Option<impl Hash>,
+        checked: Result<()>,
+    ) {
+        self.prepared.set(Some(Prepared::new(arguments, optional, checked)));
+    }
+
+    /// The index at the end of the file; `None` if it has none. Collective.
+    pub fn index(&mut self) -> Result<Option<&Index>> {
+        if self.index.is_none() {
+            let fetch = |at, len| read_on_all(self.comm, &*self.file, at, len);
+            let index = Index::read_with(self.file.len(), &self.limits, fetch);
+            self.index = Some(index.map_err(|e| e.with_path(&self.path))?);
+        }
+        Ok(self.index.as_ref().and_then(Option::as_ref))
+    }
+
+    /// Compares the checksum of the part of the file that contains the byte at `position` with the index. Returns
+    /// whether there is a checksum. Collective; every rank reads an equal share of the part.
+    pub fn verify(&mut self, position: u64) -> Result<bool> {
+        let part = self.index()?.and_then(|index| index.part_at(position)).copied();
+        let Some((part, expected)) = part.and_then(|part| Some((part, part.crc?))) else {
+            return Ok(false);
+        };
+        let (read, mine) =
+            sum_part(self.comm, &part, |at, bytes, most| self.file.read(at, bytes, most));
+        self.agree(read)?;
+        let mut sum = [u64::from(mine)];
+        self.comm.xor(&mut sum)?;
+        compare_sums(&part, expected, sum[0] as u32).map_err(|e| e.with_path(&self.path))?;
+        Ok(true)
     }
 
     /// The file header.
@@ -74,6 +125,7 @@ impl<'c> Cursor<'c> {
     pub fn next(&mut self, decode: bool) -> Result<Option<SectionHeader>> {
         self.agree_alike(Ok(()), decode)?;
         self.skip()?;
+        self.prepared.take();
         let fetch = |at, len| read_on_all(self.comm, &*self.file, at, len);
         // All ranks parse the same bytes and need not agree on the result.
         let headers = Headers::read(self.at, self.file.len(), decode, fetch);
@@ -92,18 +144,37 @@ impl<'c> Cursor<'c> {
         (self.at, self.open) = (position, None);
     }
 
+    /// Moves to the first section; the result is for [`Cursor::restore`].
+    pub(crate) fn rewind(&mut self) -> Place {
+        let place = Place { at: self.at, open: self.open.take() };
+        self.go_to(FILE_HEADER);
+        place
+    }
+
+    /// Moves back to the place from which [`Cursor::rewind`] has moved.
+    pub(crate) fn restore(&mut self, place: Place) {
+        (self.at, self.open) = (place.at, place.open);
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Skips the data of the current section.
     pub fn skip(&mut self) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
-        match (open.headers.data.kind, &open.share) {
-            (Kind::Varray, None) => {
-                // Every rank adds up an equal part of the sizes.
-                let counts = split_evenly(open.headers.data.count, self.comm.size());
-                let (_, total) = self.sum_sizes(&counts, |_| ())?;
-                self.move_behind(total)
-            }
-            _ => self.close(),
+        if open.headers.data.kind != Kind::Varray || open.share.is_some() {
+            return self.close();
         }
+        let (head, file_len) = (open.headers.data.clone(), self.file.len());
+        if let Some(len) = self.index()?.and_then(|index| index.data_len(&head, file_len)) {
+            return self.move_behind(len);
+        }
+        // Every rank adds up an equal part of the sizes.
+        let counts = split_evenly(head.count, self.comm.size());
+        let (_, total) = self.sum_sizes(&counts, |_| ())?;
+        self.move_behind(total)
     }
 
     /// Reads the 32 bytes of an I section; `None` on ranks other than `root`.
@@ -335,7 +406,24 @@ impl<'c> Cursor<'c> {
     /// The result of this rank if all ranks succeed with the same `arguments`, otherwise the same error on
     /// all.
     fn agree_alike<T>(&self, mine: Result<T>, arguments: impl Hash) -> Result<T> {
-        agree_alike(self.comm, mine.map_err(|e| e.with_path(&self.path)), arguments)
+        self.agree_call(mine, arguments, [0; 2]).map(|(mine, _)| mine)
+    }
+
+    /// [`Cursor::agree_alike`] that also returns the maximum over all ranks of each value.
+    fn agree_call<T>(
+        &self,
+        mine: Result<T>,
+        arguments: impl Hash,
+        values: [u64; 2],
+    ) -> Result<(T, [u64; 2])> {
+        let prepared = self.prepared.take().unwrap_or_default();
+        let arguments = (prepared.hash, arguments);
+        let mine = prepared.checked.and(mine).map_err(|e| e.with_path(&self.path));
+        let ([a, b], [optional, complement]) = (values, prepared.optional);
+        let values = [a, b, optional, complement];
+        let (mine, [a, b, optional, complement]) = agree_call(self.comm, mine, arguments, values)?;
+        Prepared::compare([optional, complement])?;
+        Ok((mine, [a, b]))
     }
 
     /// [`Cursor::agree_alike`] of a call that fills `slots`; also returns the maximum bytes of a rank in one
@@ -351,7 +439,7 @@ impl<'c> Cursor<'c> {
             Some(Slots::Contiguous(buffer)) => [buffer.len() as u64, 0],
             Some(Slots::Indirect(slots)) => [0, slots.iter().map(|slot| slot.len() as u64).sum()],
         };
-        agree_call(self.comm, mine.map_err(|e| e.with_path(&self.path)), counts, bytes)
+        self.agree_call(mine, counts, bytes)
     }
 }
 

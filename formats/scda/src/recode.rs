@@ -11,6 +11,7 @@ use crate::buffers::{Elements, Fetch};
 use crate::check::decode_all;
 use crate::codec::{Encoder, LINE};
 use crate::content::Content;
+use crate::index::Index;
 use crate::read::File;
 use crate::section::{Section, compressed_kind};
 use crate::wire::{Breaks, ENTRY, Kind, Raw, differences};
@@ -75,7 +76,7 @@ pub fn changes(file: &File, coding: Coding) -> Result<Vec<Change>> {
 }
 
 /// Writes the content of `file` to `target` with another compression or line break style, and returns the
-/// change of each section. Vendor string, user strings and data stay the same.
+/// change of each section. Vendor string, user strings and data stay the same. An index is written anew.
 pub fn recode(file: &File, target: &Path, options: &Recode) -> Result<Vec<Change>> {
     let changes = changes(file, options.coding)?;
     let header = file.header();
@@ -84,7 +85,10 @@ pub fn recode(file: &File, target: &Path, options: &Recode) -> Result<Vec<Change
         Breaks::Unix | Breaks::Other => Breaks::Unix,
     };
     let Recode { level, overwrite, .. } = *options;
-    let writer_options = Options { vendor: header.vendor.clone(), breaks, level, overwrite };
+    let checksums = file.index().is_some_and(Index::has_checksums);
+    let index = file.index().is_some();
+    let vendor = header.vendor.clone();
+    let writer_options = Options { vendor, breaks, level, overwrite, index, checksums };
     let mut writer = Writer::create(&Serial, target, &header.user, writer_options)?;
     for (number, (section, change)) in file.sections().iter().zip(&changes).enumerate() {
         let written = if *change == Change::Kept {

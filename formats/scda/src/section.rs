@@ -8,9 +8,10 @@ use spile_core::wire::fetch;
 use spile_core::{ArrayDesc, DType, Error, Extents, Layout, Order, Result, Shape, Source};
 
 use crate::codec::Convention;
+use crate::index::Index;
 use crate::wire::{
     ENTRY, Head, Kind, LONGEST_HEAD, Raw, SECTION_HEADER, check_entries, count, differences,
-    read_starts,
+    read_starts, sum_entries,
 };
 
 /// User string of the I section before a compressed B section.
@@ -142,6 +143,17 @@ pub struct Section {
     /// V and compressed sections: stored bytes before each element, and the total at the end.
     starts: Option<Arc<[u64]>>,
     compression: Option<Box<Compression>>,
+    /// The sizes were only added up.
+    unlisted: bool,
+}
+
+/// Which tables of sizes are read when a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// All; one that exceeds the memory limit is an error.
+    All,
+    /// Those that fit; the sizes of other sections are only added up.
+    Fitting,
 }
 
 #[derive(Clone, Debug)]
@@ -159,6 +171,7 @@ impl Section {
         offset: u64,
         decode: bool,
         budget: &mut Budget,
+        (tables, index): (Tables, Option<&Index>),
     ) -> Result<Option<Self>> {
         let fetch = |at, len| fetch(source, at, len);
         let Some(headers) = Headers::read(offset, source.len(), decode, fetch)? else {
@@ -175,6 +188,12 @@ impl Section {
         let (mut starts, stored) = if head.kind == Kind::Varray {
             // A count that exceeds the file is reported as that, not as a lack of memory.
             check_entries(head.count, head.end(), source.len())?;
+            // Part of the memory is left for the tree.
+            let both = (head.count + 1).saturating_mul(8 << announcement.iter().len());
+            let most = budget.limits().memory / 4 * 3;
+            if tables == Tables::Fitting && budget.used().saturating_add(both) > most {
+                return Self::unlisted(source, kind, size, announcement, head, index).map(Some);
+            }
             table(budget)?;
             let starts = read_starts(source, head.end(), head.count, b'E')?;
             let stored = starts.last().copied().unwrap_or(0);
@@ -205,7 +224,48 @@ impl Section {
         };
         let encoded = compression.is_some();
         let raw = Raw { head, len: stored };
-        Ok(Some(Self { kind, encoded, count, size, len, raw, starts, compression }))
+        let unlisted = false;
+        Ok(Some(Self { kind, encoded, count, size, len, raw, starts, compression, unlisted }))
+    }
+
+    /// A section whose data are a V section, without the sizes of its elements.
+    fn unlisted(
+        source: &Source,
+        kind: Kind,
+        size: u64,
+        announcement: Option<Head>,
+        head: Head,
+        index: Option<&Index>,
+    ) -> Result<Self> {
+        let known = index.and_then(|index| index.data_len(&head, source.len()));
+        let stored = match known {
+            Some(stored) => stored,
+            None => sum_entries(source, head.end(), head.count, b'E')?,
+        };
+        head.section_end(source.len(), stored)?;
+        let count = head.count;
+        let mut len = stored;
+        let compression = match announcement {
+            None => None,
+            Some(first) => {
+                len = match kind {
+                    Kind::Varray => sum_entries(source, first.end(), count, b'U')?,
+                    _ => count.saturating_mul(size),
+                };
+                let announcement = Raw { len: first.data_len()?, head: first };
+                Some(Box::new(Compression { announcement, starts: Arc::new([]) }))
+            }
+        };
+        let encoded = compression.is_some();
+        let raw = Raw { head, len: stored };
+        let (starts, unlisted) = (None, true);
+        Ok(Self { kind, encoded, count, size, len, raw, starts, compression, unlisted })
+    }
+
+    /// Whether the sizes of the elements are not known, because they exceed the memory limit. The data are then shown
+    /// as stored bytes.
+    pub(crate) fn is_unlisted(&self) -> bool {
+        self.unlisted
     }
 
     /// User string.
@@ -251,7 +311,7 @@ impl Section {
     /// V: uncompressed bytes before each element, and the total at the end.
     pub(crate) fn element_starts(&self) -> Option<&[u64]> {
         match &self.compression {
-            _ if self.kind != Kind::Varray => None,
+            _ if self.kind != Kind::Varray || self.unlisted => None,
             Some(compression) => Some(&compression.starts),
             None => self.starts.as_deref(),
         }
@@ -266,6 +326,7 @@ impl Section {
     pub fn desc(&self) -> ArrayDesc {
         // scda has no element types.
         let (dtype, shape) = match self.kind {
+            _ if self.unlisted => (DType::opaque(1), Shape::new([self.raw.len])),
             Kind::Inline => (DType::opaque(1), Shape::new([ENTRY])),
             Kind::Block => (DType::opaque(1), Shape::new([self.size])),
             Kind::Varray => (DType::opaque(1), Shape::new([self.count])),

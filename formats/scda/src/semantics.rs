@@ -65,6 +65,24 @@ pub(crate) struct Group {
     pub(crate) attrs: Attrs,
 }
 
+/// Attributes as a JSON object, in the notation of descriptions.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct AttrsText(#[serde(with = "json::attrs")] Attrs);
+
+/// Parses attributes in the notation of descriptions: a JSON object.
+pub fn attrs_from_json(text: &str) -> Result<Attrs> {
+    let parsed: AttrsText = serde_json::from_str(text)
+        .map_err(|e| Error::argument(format!("invalid attributes: {e}")))?;
+    Ok(parsed.0)
+}
+
+/// Attributes in the notation of descriptions: a JSON object.
+pub fn attrs_to_json(attrs: &Attrs) -> Result<String> {
+    serde_json::to_string(&AttrsText(attrs.clone()))
+        .map_err(|e| Error::unsupported("scda-031", format!("cannot be described in JSON: {e}")))
+}
+
 impl Field {
     /// A field with one value of type `T` per element.
     pub fn of<T: Number>(name: &str) -> Self {

@@ -4,12 +4,12 @@
 use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::metadata::{CoordMeta, coords_from_meta};
 use spile_core::{
-    ArrayDesc, Attrs, DType, Dataset, Error, Finding, Limits, Node, NodeId, OpenOptions, Order,
-    Parsed, ROOT, Report, Result, Shape, Source, Tree, Value,
+    ArrayDesc, Attrs, DType, Dataset, Error, Finding, Hint, Limits, Node, NodeId, OpenOptions,
+    Order, Parsed, ROOT, Report, Result, Shape, Source, Tree, Value,
 };
 
 use crate::read::File;
-use crate::section::Section;
+use crate::section::{Section, Tables};
 use crate::semantics::{Description, Field, Group, Visitor, mismatch, shorten, visit};
 use crate::wire::{FILE_HEADER, FileHeader, Kind};
 
@@ -39,7 +39,7 @@ pub(crate) fn build(file: &File) -> Result<(Tree, Vec<Finding>)> {
 
 /// Opens the file in `source`. Compressed sections are decoded when they are read.
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
-    let file = File::from_source(source.clone(), true, &options.limits)?;
+    let file = File::with_tables(source.clone(), true, &options.limits, Tables::Fitting)?;
     let (tree, warnings) = build(&file)?;
     let summary = summary(&file, &tree);
     let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(warnings);
@@ -57,6 +57,10 @@ fn summary(file: &File, tree: &Tree) -> Attrs {
         ("line breaks", format!("{:?}", header.breaks).into()),
         ("sections", (file.sections().len() as u64).into()),
     ]);
+    if let Some(index) = file.index() {
+        let checksums = if index.has_checksums() { "with checksums" } else { "without checksums" };
+        fields.push("index", checksums);
+    }
     // Values of a checkpoint, such as program name and step.
     let values = tree.attrs().iter().filter(|(name, _)| *name != "user");
     fields.extend(values.map(|(name, value)| (format!("value {name}"), value.clone())));
@@ -85,6 +89,11 @@ impl Native for File {
                 let end = raw.data_end();
                 emit(end, raw.end() - end, RegionKind::Padding, name("padding"), String::new())?;
             }
+        }
+        if let Some(index) = self.index() {
+            let (at, parts) = (index.offset(), index.parts().len());
+            let value = format!("{parts} parts");
+            emit(at, self.source().len() - at, RegionKind::Header, "index".into(), value)?;
         }
         Ok(())
     }
@@ -136,7 +145,19 @@ impl Visitor for Builder<'_> {
         self.tree.charge(SMALL, "the tree of sections")?;
         let node = self.tree.add_array(ROOT, &name, section.desc())?;
         self.tree.node_mut(node).id = Some(number.to_string());
-        self.tree.push_attr(node, "section", section.kind.letter().to_string())
+        self.tree.push_attr(node, "section", section.kind.letter().to_string())?;
+        if section.is_unlisted() {
+            let count = section.count;
+            let message = format!(
+                "the sizes of {count} elements exceed the memory limit: the section is shown as stored bytes"
+            );
+            self.report
+                .warn("scda-024", message)
+                .in_object(format!("section {number}, {}", section.title()))
+                .at(section.offset())
+                .hint(Hint::RaiseMemory);
+        }
+        Ok(())
     }
 
     fn group(&mut self, group: Group) -> Result<()> {
@@ -242,6 +263,9 @@ fn check_depth(path: &str, limits: &Limits) -> Result<()> {
 
 /// Fails if the data of the section cannot be shown as the field.
 fn check_items(field: &Field, section: &Section, shape: &Shape) -> Result<()> {
+    if section.is_unlisted() {
+        return Err(mismatch("the sizes of the elements exceed the memory limit"));
+    }
     if field.fortran_order && section.encoded && shape.rank() > 1 {
         return Err(mismatch("compressed elements in Fortran order are not supported"));
     }

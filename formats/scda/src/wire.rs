@@ -6,7 +6,7 @@ mod entries;
 use spile_core::wire::fetch;
 use spile_core::{Error, Result, Source};
 
-pub(crate) use entries::{ENTRIES_AT_ONCE, check_entries, read_starts};
+pub(crate) use entries::{ENTRIES_AT_ONCE, check_entries, read_starts, sum_entries};
 pub use entries::{count, format_entries, parse_entries};
 
 /// Bytes of the file header (Figure 1).

@@ -1,6 +1,7 @@
 //! The native writer (appendix A.4): all ranks of a job write sections collectively. The bytes of the
 //! file do not depend on the number of ranks or the partition.
 
+use std::cell::Cell;
 use std::hash::Hash;
 use std::path::Path;
 
@@ -13,6 +14,8 @@ use crate::buffers::{
     BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ENCODED_AT_ONCE, Elements, Encoded, Run, encode, split,
 };
 use crate::codec::Encoder;
+use crate::index::{INDEX, Part, Summed, element_size, format_table};
+use crate::prepared::Prepared;
 use crate::section::{COMPRESSED_ARRAY, COMPRESSED_BLOCK, COMPRESSED_VARRAY};
 use crate::wire::{
     Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes,
@@ -37,12 +40,23 @@ pub struct Options {
     pub level: u32,
     /// Whether an existing file is replaced.
     pub overwrite: Overwrite,
+    /// Writes an index at the end of the file, so that it is opened without reading the sizes of V sections.
+    pub index: bool,
+    /// Writes a checksum of each section to the index.
+    pub checksums: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let vendor = format!("spile {}", env!("CARGO_PKG_VERSION")).into_bytes();
-        Self { vendor, breaks: Breaks::Unix, level: 9, overwrite: Overwrite::Never }
+        Self {
+            vendor,
+            breaks: Breaks::Unix,
+            level: 9,
+            overwrite: Overwrite::Never,
+            index: false,
+            checksums: false,
+        }
     }
 }
 
@@ -69,9 +83,12 @@ impl Spread {
 /// after an error the file is discarded.
 pub struct Writer<'c> {
     comm: &'c dyn Comm,
-    file: Box<dyn SharedSink + 'c>,
+    file: Box<Summed<'c>>,
     cursor: u64,
     options: Options,
+    prepared: Cell<Option<Prepared>>,
+    /// The sections written so far, with this rank's contribution to their checksums. Empty without an index.
+    parts: Vec<Part>,
 }
 
 impl<'c> Writer<'c> {
@@ -92,16 +109,32 @@ impl<'c> Writer<'c> {
             .and_then(|()| check_string(user, USER, "user"))
             .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
         // All ranks must pass the same.
-        let same = (user, &options.vendor, options.breaks == Breaks::Mime, options.level);
+        let Options { vendor, breaks, level, overwrite, index, checksums } = &options;
+        let mime = *breaks == Breaks::Mime;
+        let replace = *overwrite == Overwrite::Replace;
+        let same = (user, vendor, mime, level, replace, index, checksums);
         agree_alike(comm, checked, same)?;
-        let mut writer = Self { comm, file, cursor: 0, options };
+        let file = Box::new(Summed::new(file, options.checksums));
+        let (prepared, parts) = (Cell::default(), Vec::new());
+        let mut writer = Self { comm, file, cursor: 0, options, prepared, parts };
         let mut header = b"scdata0 ".to_vec();
         header.extend(pad(&writer.options.vendor, 24, writer.options.breaks));
         header.extend(writer.head(b'F', user, &[]));
         header.extend(data_padding_bytes(0, None, writer.options.breaks));
         write_at_root(comm, &*writer.file, 0, 0, &header)?;
-        writer.cursor = FILE_HEADER;
+        writer.move_to(FILE_HEADER, 0);
         Ok(writer)
+    }
+
+    /// Prepares the next call, for bindings to other languages: `arguments` must be the same on every rank, so must
+    /// `optional` on the ranks that pass it, and an error of `checked` is returned by the call on all ranks.
+    pub fn prepare(
+        &mut self,
+        arguments: impl Hash,
+        optional: Option<impl Hash>,
+        checked: Result<()>,
+    ) {
+        self.prepared.set(Some(Prepared::new(arguments, optional, checked)));
     }
 
     /// Writes an I section: 32 bytes, passed on rank `root`.
@@ -109,13 +142,13 @@ impl<'c> Writer<'c> {
         let end = self.cursor + SECTION_HEADER + ENTRY;
         let checked = self.check_root(user, root, data.is_some());
         let checked = checked.and_then(|()| self.file.reserve(end));
-        agree_alike(self.comm, checked, (user, root))?;
+        self.agree(checked, ('I', user, root), Elements::Contiguous(&[]))?;
         let head = self.head(b'I', user, &[]);
         let data = data.filter(|_| self.comm.rank() == root);
         let parts = data.map(|data| [&head[..], data]);
         let written = self.file.write_alone(self.cursor, parts.as_ref().map_or(&[], |p| &p[..]));
         agree(self.comm, written)?;
-        self.cursor = end;
+        self.move_to(end, ENTRY);
         Ok(())
     }
 
@@ -154,7 +187,7 @@ impl<'c> Writer<'c> {
             checked = checked.and_then(|()| self.reserve(&head, size));
         }
         let data = data.filter(|_| here).unwrap_or(Elements::Contiguous(&[]));
-        let ((), spread) = self.agree(checked, (user, root, size, encode), data)?;
+        let ((), spread) = self.agree(checked, ('B', user, root, size, encode), data)?;
         if !encode {
             return self.write_section(&head, root, 0, size, data, spread);
         }
@@ -198,7 +231,8 @@ impl<'c> Writer<'c> {
             }
             Ok((bytes, head))
         });
-        let ((bytes, head), spread) = self.agree(checked, (user, counts, size, encode), data)?;
+        let ((bytes, head), spread) =
+            self.agree(checked, ('A', user, counts, size, encode), data)?;
         let rank = self.comm.rank();
         if encode {
             let first = self.announcement(COMPRESSED_ARRAY, size);
@@ -229,7 +263,7 @@ impl<'c> Writer<'c> {
                 data.bytes()
             )))
         });
-        let ((), spread) = self.agree(checked, (user, counts, encode), data)?;
+        let ((), spread) = self.agree(checked, ('V', user, counts, encode), data)?;
         if !encode {
             return self.write_varray(Vec::new(), user, counts, sizes, data, spread);
         }
@@ -278,7 +312,7 @@ impl<'c> Writer<'c> {
         let pads = rank == spread.last.unwrap_or(0);
         let written = self.put(mine, &[], data, pads, spread, bytes);
         agree(self.comm, sized.and(written))?;
-        self.cursor = end[0] + data_padding(bytes);
+        self.move_to(end[0] + data_padding(bytes), bytes);
         Ok(())
     }
 
@@ -325,13 +359,52 @@ impl<'c> Writer<'c> {
             }
         }
         self.file.write_alone(at, &[&data_padding_bytes(at - start, last, breaks)])?;
-        self.cursor = at + data_padding(at - start);
+        self.move_to(at + data_padding(at - start), at - start);
         Ok(())
     }
 
     /// Completes the file. It does not exist under its name before.
-    pub fn close(self) -> Result<()> {
+    pub fn close(mut self) -> Result<()> {
+        self.write_index()?;
         self.file.finish()
+    }
+
+    /// Writes the index, if there is one.
+    fn write_index(&mut self) -> Result<()> {
+        let mut parts = std::mem::take(&mut self.parts);
+        if parts.is_empty() {
+            return Ok(());
+        }
+        if self.options.checksums {
+            let mut sums: Vec<u64> =
+                parts.iter().map(|part| part.crc.unwrap_or_default().into()).collect();
+            self.comm.xor(&mut sums)?;
+            for (part, sum) in parts.iter_mut().zip(sums) {
+                part.crc = Some(sum as u32);
+            }
+        }
+        // Not a part of itself.
+        (self.options.index, self.options.checksums) = (false, false);
+        let at = self.cursor;
+        let size = element_size(parts.iter().any(|part| part.crc.is_some()));
+        let here = self.comm.rank() == 0;
+        let table = if here { format_table(&parts, self.options.breaks) } else { Vec::new() };
+        let mut counts = vec![0; self.comm.size()];
+        if let Some(first) = counts.first_mut() {
+            *first = parts.len() as u64;
+        }
+        self.array(INDEX, &counts, size, Elements::Contiguous(&table), false)?;
+        let entry = self.entries(b'O', &[at]);
+        self.inline(INDEX, 0, entry.first_chunk())
+    }
+
+    /// Moves to the end of a section with `len` data bytes, and adds it to the index.
+    fn move_to(&mut self, end: u64, len: u64) {
+        if self.options.index || self.options.checksums {
+            let crc = self.options.checksums.then(|| self.file.take_sum(end));
+            self.parts.push(Part { offset: self.cursor, end, len, crc });
+        }
+        self.cursor = end;
     }
 
     /// Agrees on the result and the arguments of a call, and on the distribution of the data.
@@ -344,8 +417,13 @@ impl<'c> Writer<'c> {
         let bytes = data.bytes();
         let last = if bytes > 0 { self.comm.rank() as u64 + 1 } else { 0 };
         let copied = u64::from(bytes > 0 && !matches!(data, Elements::Contiguous(_)));
-        let (value, [longest, last, copied]) =
-            agree_call(self.comm, checked, arguments, [bytes, last, copied])?;
+        let prepared = self.prepared.take().unwrap_or_default();
+        let arguments = (prepared.hash, arguments);
+        let [optional, complement] = prepared.optional;
+        let values = [bytes, last, copied, optional, complement];
+        let (value, [longest, last, copied, optional, complement]) =
+            agree_call(self.comm, prepared.checked.and(checked), arguments, values)?;
+        Prepared::compare([optional, complement])?;
         let last = last.checked_sub(1).map(|rank| rank as usize);
         Ok((value, Spread { longest, last, copied: copied > 0 }))
     }
@@ -369,7 +447,7 @@ impl<'c> Writer<'c> {
             if rank == root { (self.cursor, head) } else { (start + position, &[][..]) };
         let pads = rank == spread.last.unwrap_or(root);
         agree(self.comm, self.put(at, head, data, pads, spread, bytes))?;
-        self.cursor = end;
+        self.move_to(end, bytes);
         Ok(())
     }
 

@@ -53,11 +53,12 @@ fn salvage_reports_how_much_of_a_truncated_section_is_present() {
     };
     assert_eq!(result(bytes.len()), (3, String::new()));
     expect(data[0] + 60, 0, "; B \"first\": 60 of 100 bytes are present");
-    expect(data[1] + 87, 1, "; A \"cells\": 10 of 500 elements are complete");
-    expect(data[1] + 4001, 1, "; A \"cells\": 500 of 500 elements are complete");
+    expect(data[0] + 100, 1, "; B \"first\": 100 of 100 bytes are present");
+    expect(data[1] + 87, 2, "; A \"cells\": 10 of 500 elements are complete");
+    expect(data[1] + 4001, 2, "; A \"cells\": 500 of 500 elements are complete");
     expect(data[2] - 1, 2, "; V \"names\": 3 of 4 sizes are present, no elements");
     expect(data[2] + 999, 2, "; V \"names\": 0 of 4 elements are complete");
-    expect(data[2] + 1000, 2, "; V \"names\": 2 of 4 elements are complete");
+    expect(data[2] + 1000, 3, "; V \"names\": 2 of 4 elements are complete");
     expect(
         data[1] - 80,
         1,
@@ -70,9 +71,65 @@ fn salvage_names_compressed_sections() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = make(&folder.path().join("complete"), true);
     let saved = salvage(&bytes[..bytes.len() - 5], folder.path());
-    assert_eq!(saved.kept, ["B \"first\" (compressed)", "A \"cells\" (compressed)"]);
+    let all = ["B \"first\" (compressed)", "A \"cells\" (compressed)", "V \"names\" (compressed)"];
+    assert_eq!(saved.kept, all);
     let lost = "; V \"names\" (compressed): 4 of 4 elements are complete";
     assert!(saved.lost[0].ends_with(lost), "{:?}", saved.lost);
+}
+
+/// The data of each section of the file that `salvage` has written.
+fn saved_data(folder: &Path) -> Vec<Vec<u8>> {
+    let file = File::open(folder.join("saved"), &Limits::default()).unwrap();
+    file.sections().iter().map(|section| file.array(section).unwrap().bytes().unwrap()).collect()
+}
+
+#[test]
+fn complete_elements_of_cut_sections_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    for encode in [false, true] {
+        let path = folder.path().join("complete");
+        let _ = fs::remove_file(&path);
+        let bytes = make(&path, encode);
+        let file = File::open(&path, &Limits::default()).unwrap();
+        let (cells, names) = (file.sections()[1].raw(), file.sections()[2].raw());
+        let all: Vec<Vec<u8>> =
+            file.sections().iter().map(|s| file.array(s).unwrap().bytes().unwrap()).collect();
+        for (cut, number) in [(cells.data_end() - 1, 2), (names.data_end() - 1, 3)] {
+            let saved = salvage(&bytes[..cut as usize], folder.path());
+            assert_eq!(saved.kept.len(), number, "{saved:?}");
+            let found = saved_data(folder.path());
+            let expected = &all[number - 1][..found[number - 1].len()];
+            assert!(found[number - 1] == expected && !expected.is_empty());
+            let lost = if number == 2 { "499 of 500" } else { "3 of 4" };
+            assert!(saved.kept[number - 1].ends_with(&format!(": {lost} elements")), "{saved:?}");
+            let source = Source::open(folder.path().join("saved")).unwrap();
+            let report = Scda.check(&source, &Limits::default(), true).unwrap();
+            assert_eq!(report.worst(), None, "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn sections_behind_damage_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("complete");
+    let bytes = make(&path, false);
+    let file = File::open(&path, &Limits::default()).unwrap();
+    let cells = &file.sections()[1].raw().head;
+    // The type, the user string, the number of elements, the size of an element: too large and too small.
+    for (at, byte) in [(0, b'X'), (60, b'x'), (66, b'x'), (67, b'9'), (98, b'9'), (66, b'1')] {
+        let mut damaged = bytes.clone();
+        damaged[(cells.offset + at) as usize] = byte;
+        let saved = salvage(&damaged, folder.path());
+        assert_eq!(saved.kept.last().unwrap(), "V \"names\"", "{at}: {saved:?}");
+        assert_eq!(saved_data(folder.path()).last().unwrap().len(), 4000);
+    }
+    // Headers are not found in data.
+    let mut damaged = bytes.clone();
+    damaged[cells.offset as usize] = b'X';
+    let data = (cells.offset + 128) as usize;
+    damaged[data..data + 32].copy_from_slice(&[b'I'; 32]);
+    assert_eq!(salvage(&damaged, folder.path()).kept, ["B \"first\"", "V \"names\""]);
 }
 
 #[test]

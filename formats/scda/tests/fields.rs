@@ -384,8 +384,18 @@ fn sections_and_sizes_are_charged_before_they_are_built() {
     let data = Elements::Contiguous(&bytes);
     file.varray(b"v", &[100_000], &vec![1; 100_000], data, false).unwrap();
     file.close().unwrap();
-    assert_eq!(opens(&path, 790_000), Err(ErrorKind::Limit));
-    assert_eq!(opens(&path, 810_000), Ok(()));
+    let sections = |memory| {
+        let opened = File::open(&path, &Limits::default().with_memory(memory));
+        opened.map(drop).map_err(|e| e.kind())
+    };
+    assert_eq!(sections(790_000), Err(ErrorKind::Limit));
+    assert_eq!(sections(810_000), Ok(()));
+    // As a dataset, sizes that do not fit are only added up.
+    for (memory, shape, warnings) in [(1_200_000, 100_000, 0), (100_000, 100_000, 1)] {
+        let file = open(&path, &Limits::default().with_memory(memory)).unwrap();
+        assert_eq!(file.array("v").unwrap().shape().lengths(), [shape]);
+        assert_eq!(file.warnings().len(), warnings);
+    }
     // Skipping adds the sizes up and keeps none.
     let tight = Limits::default().with_memory(1000);
     let mut cursor = Cursor::open(&Serial, &path, &tight).unwrap();

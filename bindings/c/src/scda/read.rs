@@ -19,6 +19,16 @@ impl ScdaFile {
     }
 }
 
+/// Fails if the caller's size is not that of the section; other errors are found by the library.
+fn check_size(found: Option<u64>, given: u64) -> Result<()> {
+    match found {
+        Some(found) if found != given => {
+            Err(Error::argument(format!("expected a size of {found} bytes, found {given}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Reads the header of the next section (A.5.1). The type is 0 at the end of the file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_section_header(
@@ -94,7 +104,10 @@ pub unsafe extern "C" fn scda_fread_block_data(
             let root = to_rank(root);
             let read = file.rank() == root && !dbytes.is_null();
             let into = read.then(|| bytes_mut(dbytes, size));
-            file.cursor()?.block_into(root, into)
+            let cursor = file.cursor()?;
+            let found = cursor.section().map(|header| header.size);
+            cursor.prepare(size, None::<()>, check_size(found, size));
+            cursor.block_into(root, into)
         })
     }
 }
@@ -123,7 +136,10 @@ pub unsafe extern "C" fn scda_fread_array_data(
             } else {
                 Some(Slots::Contiguous(bytes_mut(dbytes, mine.saturating_mul(size))))
             };
-            file.cursor()?.array_into(counts, into)
+            let cursor = file.cursor()?;
+            let found = cursor.section().map(|header| header.size);
+            cursor.prepare((size, indirect != 0), None::<()>, check_size(found, size));
+            cursor.array_into(counts, into)
         })
     }
 }
@@ -167,7 +183,11 @@ pub unsafe extern "C" fn scda_fread_varray_data(
             let mine = file.elements_of_rank(counts)?;
             let read = !dbytes.is_null();
             let sizes = if read { integers(sizes, mine) } else { &[] };
-            let total = file.check_sums(read, sizes, bytes_of_ranks)?;
+            let (sums, checked) = file.check_sums(sizes, bytes_of_ranks);
+            let checked = if read { checked } else { Ok(()) };
+            let total = if read && checked.is_ok() { sums[file.rank()] } else { 0 };
+            // A process without a buffer may pass no sizes.
+            let given = (!sums.is_empty()).then_some(sums);
             let mut parts;
             let into = if !read {
                 None
@@ -177,7 +197,9 @@ pub unsafe extern "C" fn scda_fread_varray_data(
             } else {
                 Some(Slots::Contiguous(bytes_mut(dbytes, total)))
             };
-            file.cursor()?.varray_into(counts, into)
+            let cursor = file.cursor()?;
+            cursor.prepare(indirect != 0, given, checked);
+            cursor.varray_into(counts, into)
         })
     }
 }

@@ -73,7 +73,9 @@ pub unsafe extern "C" fn scda_fwrite_array(
             } else {
                 Elements::Contiguous(bytes(dbytes, mine.saturating_mul(size)))
             };
-            file.writer()?.array(user, counts, size, data, encode != 0)
+            let writer = file.writer()?;
+            writer.prepare(is_indirect != 0, None::<()>, Ok(()));
+            writer.array(user, counts, size, data, encode != 0)
         })
     }
 }
@@ -97,7 +99,9 @@ pub unsafe extern "C" fn scda_fwrite_varray(
             let (user, counts) = (file.user(userstr), integers(counts, file.ranks()));
             let mine = counts.get(file.rank()).copied().unwrap_or(0);
             let sizes = integers(sizes, mine);
-            let total = file.check_sums(true, sizes, bytes_of_ranks)?;
+            let (sums, checked) = file.check_sums(sizes, bytes_of_ranks);
+            // No data if the sum is wrong.
+            let total = if checked.is_ok() { sums[file.rank()] } else { 0 };
             let parts;
             let data = if is_indirect != 0 {
                 // No sizes, if they are more than the memory.
@@ -106,7 +110,9 @@ pub unsafe extern "C" fn scda_fwrite_varray(
             } else {
                 Elements::Contiguous(bytes(dbytes, total))
             };
-            file.writer()?.varray(user, counts, sizes, data, encode != 0)
+            let writer = file.writer()?;
+            writer.prepare((is_indirect != 0, sums), None::<()>, checked);
+            writer.varray(user, counts, sizes, data, encode != 0)
         })
     }
 }

@@ -49,6 +49,18 @@ impl Threads<'_> {
         })
     }
 
+    /// Replaces each value by the values of all ranks, combined by `join`, of which 0 is the neutral element.
+    fn reduce(&self, values: &mut [u64], join: impl Fn(u64, u64) -> u64) -> Result<()> {
+        let mine: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        values.fill(0);
+        for other in self.allgather(&mine)?.iter() {
+            for (value, raw) in values.iter_mut().zip(other.as_chunks().0) {
+                *value = join(*value, u64::from_le_bytes(*raw));
+            }
+        }
+        Ok(())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.job.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,13 +105,11 @@ impl Comm for Threads<'_> {
     }
 
     fn max(&self, values: &mut [u64]) -> Result<()> {
-        let mine: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        for other in self.allgather(&mine)?.iter() {
-            for (value, raw) in values.iter_mut().zip(other.as_chunks().0) {
-                *value = u64::from_le_bytes(*raw).max(*value);
-            }
-        }
-        Ok(())
+        self.reduce(values, u64::max)
+    }
+
+    fn xor(&self, values: &mut [u64]) -> Result<()> {
+        self.reduce(values, |a, b| a ^ b)
     }
 
     fn sum_before(&self, mine: u64) -> Result<u64> {

@@ -36,13 +36,18 @@ pub trait Transport {
     /// Replaces each value by its maximum over all ranks. The number of values is the same on every rank.
     fn max(&self, values: &mut [u64]) -> Result<()>;
 
+    /// Replaces each value by the exclusive or of the values of all ranks. The number of values is the same on every
+    /// rank.
+    fn xor(&self, values: &mut [u64]) -> Result<()>;
+
     /// Replaces each value by its sum over the ranks before this one; 0 on rank 0. The sums do not overflow.
     fn sum_before(&self, values: &mut [u64; 2]) -> Result<()>;
 
     /// Fills `all` with the bytes of all ranks, by rank. `mine` has the same length on every rank, not 0.
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
 
-    /// Opens an existing file for writing or for reading.
+    /// With `write`, creates a file that does not exist and opens it for writing; otherwise opens an existing
+    /// file for reading.
     fn open(&self, path: &Path, write: bool) -> Result<Self::File>;
 
     /// Writes the bytes of each rank, possibly none, less than 2^31.
@@ -133,6 +138,10 @@ impl<T: Transport> Comm for Ranks<T> {
         self.0.max(values)
     }
 
+    fn xor(&self, values: &mut [u64]) -> Result<()> {
+        self.0.xor(values)
+    }
+
     fn sum_before(&self, mine: u64) -> Result<u64> {
         // Sums of the upper and lower halves do not overflow.
         let mut halves = [mine >> 32, mine & u64::from(u32::MAX)];
@@ -146,7 +155,7 @@ impl<T: Transport> Comm for Ranks<T> {
     }
 
     /// The file has a temporary name `.NAME.XXXXXX.part` until it is finished, so that all processes can
-    /// open it.
+    /// open it. The transport creates it: hints about the striping of a file apply to new files only.
     fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>> {
         let mut sink = None;
         let mut name = Ok(Vec::new());
@@ -158,6 +167,7 @@ impl<T: Transport> Comm for Ranks<T> {
         }
         let name = broadcast_message(self, 0, &agree(self, name)?)?;
         let file = self.open_file(Path::new(OsStr::from_bytes(&name)), path, true)?;
+        agree(self, sink.as_mut().map_or(Ok(()), Sink::adopt))?;
         Ok(Box::new(RanksSink { file, sink, reserved: Cell::new(0), end: Cell::new(0) }))
     }
 

@@ -53,11 +53,20 @@ impl<'c> Checkpoint<'c> {
         options: Options,
     ) -> Result<Self> {
         let writer = Writer::create(comm, path, name.as_bytes(), options)?;
-        let mut file = Self { comm, writer, names: HashSet::new() };
-        let attrs = Attrs::from([("name", name.into()), ("version", version.into())]);
-        let group = Group { group: String::new(), attrs };
-        describe(comm, &mut file.writer, Ok(Description::Group(group)))?;
+        let mut file = Self::over(comm, writer);
+        file.group("", Attrs::from([("name", name.into()), ("version", version.into())]))?;
         Ok(file)
+    }
+
+    /// Writes fields with a writer of `comm`, without name and version of a program.
+    pub fn over(comm: &'c dyn Comm, writer: Writer<'c>) -> Self {
+        Self { comm, writer, names: HashSet::new() }
+    }
+
+    /// Writes attributes of the group `path`, or of the file if the path is empty. They are the same on every rank.
+    pub fn group(&mut self, path: &str, attrs: Attrs) -> Result<()> {
+        let group = Description::Group(Group { group: path.into(), attrs });
+        describe(self.comm, &mut self.writer, Ok(group))
     }
 
     /// Writes one value, which must be the same on every rank: a step, a time, a parameter. In a name
@@ -66,12 +75,12 @@ impl<'c> Checkpoint<'c> {
         let (group, last) = name.rsplit_once('/').unwrap_or(("", name));
         let attrs = Attrs::from([(last, value.into())]);
         let group = Description::Group(Group { group: group.into(), attrs });
-        let checked = if last.is_empty() {
+        let named = if last.is_empty() {
             Err(Error::argument("the name of a value is empty"))
         } else {
             Ok(group)
         };
-        describe(self.comm, &mut self.writer, checked)
+        describe(self.comm, &mut self.writer, named)
     }
 
     /// Writes the elements of a field. `counts` is the number of elements of each rank, `mine` the

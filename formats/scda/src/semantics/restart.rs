@@ -41,24 +41,50 @@ pub struct Restart<'c> {
     /// Error of the first description that cannot be used.
     rejected: Option<String>,
     budget: Budget,
+    scanned: bool,
 }
 
 impl<'c> Restart<'c> {
     /// Opens a checkpoint and reads the descriptions in it. `limits` apply to each rank: its elements of
-    /// one field must fit. A description that cannot be used is skipped.
+    /// one field must fit. A description that cannot be used is skipped. If the file has checksums, each field is
+    /// verified when it is read.
     pub fn open(comm: &'c dyn Comm, path: &Path, limits: &Limits) -> Result<Self> {
-        let mut file = Self {
+        let mut file = Self::over(comm, Cursor::open(comm, path, limits)?, limits);
+        file.scan()?;
+        Ok(file)
+    }
+
+    /// A checkpoint whose descriptions are read by [`Restart::scan`]. `cursor` is a cursor of `comm`; `limits` apply to
+    /// the descriptions.
+    pub fn over(comm: &'c dyn Comm, cursor: Cursor<'c>, limits: &Limits) -> Self {
+        Self {
             comm,
-            cursor: Cursor::open(comm, path, limits)?,
-            path: path.to_path_buf(),
+            path: cursor.path().to_path_buf(),
+            cursor,
             limits: *limits,
             groups: Vec::new(),
             fields: Vec::new(),
             rejected: None,
             budget: Budget::new(limits),
-        };
-        visit(&mut file)?;
-        Ok(file)
+            scanned: false,
+        }
+    }
+
+    /// Reads the descriptions of all fields, unless that has been done. The cursor does not move.
+    pub fn scan(&mut self) -> Result<()> {
+        if self.scanned {
+            return Ok(());
+        }
+        self.scanned = true;
+        let place = self.cursor.rewind();
+        let visited = visit(self);
+        self.cursor.restore(place);
+        visited
+    }
+
+    /// The native reader. Reading a field moves it to the section behind the field.
+    pub fn cursor(&mut self) -> &mut Cursor<'c> {
+        &mut self.cursor
     }
 
     /// Name of the program that wrote the checkpoint.
@@ -162,22 +188,16 @@ impl<'c> Restart<'c> {
         });
         let (position, dtype, item) = prepared?;
         let title = |e: Error| e.in_object(field.title());
-        let sizes = self.cursor.sizes(counts).map_err(title)?;
-        let buffer = match sizes.iter().find(|size| !size.is_multiple_of(item)) {
-            Some(size) => {
-                let message =
-                    format!("expected items of {item} bytes, found an element of {size} bytes");
-                Err(Error::malformed("scda-012", message).at(position).in_object(field.title()))
-            }
-            None => {
-                self.allocate::<T>(sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size)))
-            }
-        };
+        let mut sizes = self.cursor.sizes(counts).map_err(title)?;
+        let total = sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
+        let buffer = to_lengths(&mut sizes, item)
+            .map_err(|e| e.at(position).in_object(field.title()))
+            .and_then(|()| self.allocate::<T>(total));
         let mut values = self.agree(field, counts, buffer)?;
         let into = Slots::Contiguous(values.as_mut_bytes());
         self.cursor.varray_into(counts, Some(into)).map_err(title)?;
         to_native(dtype, values.as_mut_bytes());
-        Ok((sizes.iter().map(|size| size.checked_div(item).unwrap_or(0)).collect(), values))
+        Ok((sizes, values))
     }
 
     /// Reads this rank's elements of a field of any type as bytes in the byte order of the file. Arguments
@@ -200,6 +220,51 @@ impl<'c> Restart<'c> {
         Ok((sizes, bytes))
     }
 
+    /// Reads this rank's elements of a field of any type into `into`, in native byte order; a rank that passes `None`
+    /// reads nothing. Arguments and errors as for [`Restart::read`].
+    pub fn elements_into(
+        &mut self,
+        field: &Field,
+        counts: &[u64],
+        mut into: Option<Slots<'_, '_>>,
+    ) -> Result<()> {
+        let dtype =
+            self.open_field(field, counts, Kind::Array, |_, stored| Ok(stored.field.dtype))?;
+        let slots = into.as_mut().map(Slots::by_ref);
+        self.cursor.array_into(counts, slots).map_err(|e| e.in_object(field.title()))?;
+        into.iter_mut().for_each(|into| into.for_each(|bytes| to_native(dtype, bytes)));
+        Ok(())
+    }
+
+    /// Reads the number of items of each of this rank's elements of a ragged field. The items are read by
+    /// [`Restart::items_into`].
+    pub fn lengths(&mut self, field: &Field, counts: &[u64]) -> Result<Vec<u64>> {
+        let prepared = self.open_field(field, counts, Kind::Varray, |_, stored| {
+            Ok((stored.position, field.bytes()?))
+        });
+        let (position, item) = prepared?;
+        let mut sizes = self.cursor.sizes(counts).map_err(|e| e.in_object(field.title()))?;
+        let checked = to_lengths(&mut sizes, item).map_err(|e| e.at(position));
+        self.agree(field, counts, checked.map_err(|e| e.in_object(field.title())))?;
+        Ok(sizes)
+    }
+
+    /// Reads the items of this rank's elements into `into`, in native byte order, after [`Restart::lengths`] with the
+    /// same arguments. A rank that passes `None` reads nothing.
+    pub fn items_into(
+        &mut self,
+        field: &Field,
+        counts: &[u64],
+        mut into: Option<Slots<'_, '_>>,
+    ) -> Result<()> {
+        let dtype = self.find_expected(field, Kind::Varray).map(|stored| stored.field.dtype);
+        let dtype = self.agree(field, counts, dtype)?;
+        let slots = into.as_mut().map(Slots::by_ref);
+        self.cursor.varray_into(counts, slots).map_err(|e| e.in_object(field.title()))?;
+        into.iter_mut().for_each(|into| into.for_each(|bytes| to_native(dtype, bytes)));
+        Ok(())
+    }
+
     /// Reads the header of the data section of a field. All ranks agree on the result of `prepare`, which
     /// is called with the stored field.
     fn open_field<R>(
@@ -214,6 +279,7 @@ impl<'c> Restart<'c> {
             Ok((stored.position, prepared))
         });
         let (position, prepared) = self.agree(field, counts, prepared)?;
+        self.cursor.verify(position).map_err(|e| e.in_object(field.title()))?;
         self.cursor.go_to(position);
         self.cursor.next(true)?;
         Ok(prepared)
@@ -263,7 +329,9 @@ impl Visitor for Restart<'_> {
     }
 
     fn text(&mut self, section: &Self::Section) -> Result<Vec<u8>> {
-        let size = section.0.size;
+        let (header, position) = section;
+        self.cursor.verify(*position)?;
+        let size = header.size;
         let allowed = Description::allow(size, &self.limits)
             .and_then(|()| self.budget.charge(size.saturating_mul(16), "the list of descriptions"));
         agree(self.comm, allowed.map_err(|e| e.with_path(&self.path)))?;
@@ -295,6 +363,16 @@ impl Visitor for Restart<'_> {
         self.rejected.get_or_insert_with(|| shorten(why.message()));
         Ok(())
     }
+}
+
+/// Replaces sizes in bytes by numbers of items of `item` bytes.
+fn to_lengths(sizes: &mut [u64], item: u64) -> Result<()> {
+    if let Some(size) = sizes.iter().find(|size| !size.is_multiple_of(item)) {
+        let message = format!("expected items of {item} bytes, found an element of {size} bytes");
+        return Err(Error::malformed("scda-012", message));
+    }
+    sizes.iter_mut().for_each(|size| *size = size.checked_div(item).unwrap_or(0));
+    Ok(())
 }
 
 fn to_native(dtype: DType, bytes: &mut [u8]) {

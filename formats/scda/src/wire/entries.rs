@@ -89,6 +89,27 @@ pub(crate) fn read_starts(
     Ok(starts)
 }
 
+/// Sum of the `number` count entries at `offset`, in constant memory, on all threads.
+pub(crate) fn sum_entries(source: &Source, offset: u64, number: u64, letter: u8) -> Result<u64> {
+    check_entries(number, offset, source.len())?;
+    let each = ENTRIES_AT_ONCE as u64;
+    let sums = (0..number.div_ceil(each)).into_par_iter().map_init(
+        || vec![0; ENTRIES_AT_ONCE],
+        |values, part| {
+            let count = (number - part * each).min(each) as usize;
+            let at = offset + part * each * ENTRY;
+            let bytes = source.read_vec(at, count as u64 * ENTRY)?;
+            parse_entries(&bytes, letter, at, &mut values[..count])?;
+            Ok::<_, Error>(values[..count].iter().map(|value| u128::from(*value)).sum::<u128>())
+        },
+    );
+    let sum = sums.try_reduce(|| 0, |a, b| Ok(a + b))?;
+    u64::try_from(sum).ok().filter(|sum| *sum < 1 << 63).ok_or_else(|| {
+        let message = "the sum of the sizes exceeds the maximum file size";
+        Error::malformed("scda-006", message).at(offset)
+    })
+}
+
 /// Fills `values` from the count entries at `offset`, on all threads.
 fn read_entries(source: &Source, offset: u64, letter: u8, values: &mut [u64]) -> Result<()> {
     values.par_chunks_mut(ENTRIES_AT_ONCE).enumerate().try_for_each_init(

@@ -27,6 +27,10 @@ struct Document {
     user: Text,
     breaks: Option<LineBreaks>,
     level: Option<u32>,
+    #[serde(default)]
+    index: bool,
+    #[serde(default)]
+    checksums: bool,
     sections: Vec<Row>,
 }
 
@@ -139,6 +143,8 @@ pub(super) struct Manifest {
     pub(super) user: Vec<u8>,
     pub(super) breaks: Option<Breaks>,
     pub(super) level: Option<u32>,
+    pub(super) index: bool,
+    pub(super) checksums: bool,
     pub(super) sections: Vec<Item>,
 }
 
@@ -191,8 +197,9 @@ impl Manifest {
         // Parsed JSON takes several times the memory of its text.
         limits.allow(source.len().saturating_mul(8), "the manifest")?;
         let text = source.read_vec(0, source.len())?;
-        let Document { vendor, user, breaks, level, sections } = serde_json::from_slice(&text)
-            .map_err(|e| Error::argument(format!("invalid manifest: {e}")))?;
+        let Document { vendor, user, breaks, level, index, checksums, sections } =
+            serde_json::from_slice(&text)
+                .map_err(|e| Error::argument(format!("invalid manifest: {e}")))?;
         if level.is_some_and(|level| level > 12) {
             return Err(Error::argument("\"level\": expected a number from 0 to 12"));
         }
@@ -206,6 +213,8 @@ impl Manifest {
             user: user.bytes("user", USER)?,
             breaks: breaks.map(Into::into),
             level,
+            index,
+            checksums,
             sections: sections.collect::<Result<_>>()?,
         })
     }

@@ -61,6 +61,8 @@ pub(super) fn run(args: &PackArgs, context: &Context, out: &mut Output) -> Resul
         breaks: args.breaks.map(Into::into).or(manifest.breaks).unwrap_or(standard.breaks),
         level: args.level.or(manifest.level).unwrap_or(standard.level),
         overwrite: args.new.overwrite(),
+        index: manifest.index,
+        checksums: manifest.checksums,
     };
     if args.dry_run {
         // Checks whether the file can be written.

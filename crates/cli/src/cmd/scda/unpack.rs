@@ -58,6 +58,10 @@ fn write_all(file: &File, folder: &FolderSink) -> Result<()> {
     writeln!(manifest, "  \"vendor\": {},", json(&Text::from(header.vendor.as_slice()))?)?;
     writeln!(manifest, "  \"user\": {},", json(&Text::from(header.user.as_slice()))?)?;
     writeln!(manifest, "  \"breaks\": {},", json(&breaks)?)?;
+    if let Some(index) = file.index() {
+        let checksums = index.has_checksums();
+        writeln!(manifest, "  \"index\": true,\n  \"checksums\": {checksums},")?;
+    }
     write!(manifest, "  \"sections\": [")?;
     let last = file.sections().len().saturating_sub(1);
     let width = last.to_string().len();
