@@ -272,16 +272,15 @@ def crystal(folder):
     save, out = GOLDEN / "iotk" / "qe54_si" / "si.save", folder / "si.vts"
     spile("-q", "convert", save, out)
     grid = pyvista.read(out)
-    cell = np.asarray(json.loads(spile("cat", "--json", save, "Root/CELL/DIRECT_LATTICE_VECTORS/cell"))["values"])
+    cell = np.asarray(json.loads(spile("cat", "--json", save, "cell"))["values"])
     cell = cell.reshape(3, 3)
     n1, n2, n3 = grid.dimensions
     k, j, i = np.meshgrid(np.arange(n3) / n3, np.arange(n2) / n2, np.arange(n1) / n1, indexing="ij")
     points = np.stack([i, j, k], -1).reshape(-1, 3) @ cell
     assert np.allclose(grid.points, points, rtol=0, atol=1e-12)
-    name = "Root/CHARGE-DENSITY/CHARGE-DENSITY/density"
-    assert np.array_equal(grid.point_data[name], values(save, name))
+    assert np.array_equal(grid.point_data["density"], values(save, "density"))
     spile("-q", "convert", save, folder / "si.vtm")
-    assert pyvista.read(folder / "si.vtm").keys() == ["density", "atoms"]
+    assert {"density", "atoms"} <= set(pyvista.read(folder / "si.vtm").keys())
     return len(points)
 
 

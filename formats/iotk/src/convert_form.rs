@@ -35,13 +35,38 @@ pub fn convert<W: Write>(
     out: W,
     limits: &Limits,
 ) -> Result<Converted> {
+    convert_with(source, target, style, Heads::default(), out, limits)
+}
+
+/// Integers before tags in records, and the tags before the first element, of a converted file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// Adds the head of the library if the file has none.
+    pub add_head: bool,
+    /// Headers have 8 bytes, not 4: the header kind of the library.
+    pub long_headers: bool,
+}
+
+/// [`convert`] with the given heads.
+pub fn convert_with<W: Write>(
+    source: &Source,
+    target: Target,
+    style: Style,
+    heads: Heads,
+    out: W,
+    limits: &Limits,
+) -> Result<Converted> {
     let form = Form::detect(source)?;
     let mut converter = Converter {
         bytes: Dataset::of_bytes(source.clone(), limits),
         form,
         target,
         style,
-        writer: Writer::new(out, target, style)?,
+        writer: match Writer::new(out, target, style)? {
+            writer if heads.long_headers => writer.with_long_headers(),
+            writer => writer,
+        },
+        add_head: heads.add_head,
         open: Vec::new(),
         qe_syntax: None,
         started: false,
@@ -76,6 +101,8 @@ struct Converter<W: Write> {
     qe_syntax: Option<bool>,
     /// The head is written.
     started: bool,
+    /// The head of the library is written if the file has none.
+    add_head: bool,
     result: Converted,
 }
 
@@ -145,7 +172,8 @@ impl<W: Write> Converter<W> {
 
     /// Writes the head of the library before the first tag.
     fn start(&mut self) -> Result<()> {
-        if !std::mem::replace(&mut self.started, true) && self.library() {
+        let add = self.library() || self.add_head;
+        if !std::mem::replace(&mut self.started, true) && add {
             self.writer.head("1.0", self.qe_syntax == Some(true))?;
         }
         Ok(())
@@ -165,6 +193,14 @@ impl<W: Write> Converter<W> {
             }
         }
         let plain = tag.text() == b"xml version=\"1.0\"";
+        // The added head has a declaration.
+        if self.add_head && !self.started && tag.name() == b"xml" {
+            return Ok(());
+        }
+        if self.add_head && !self.started && self.form == Form::Text && self.target == Target::Text
+        {
+            self.writer.declaration()?;
+        }
         if head && plain && self.target != Target::Text {
             return Ok(());
         }

@@ -217,7 +217,7 @@ fn text(tag: &Tag, kind: Option<Type>, data: &Data, bytes: &Dataset) -> Result<E
         Some((_, shape)) => shape,
         None => Shape::new([tokens(&load()?).count() as u64 / components as u64]),
     };
-    let codec = Numbers { scalar, width, base, parts: data.extents.parts().len() };
+    let codec = Numbers { scalar, width, base, overflow: true, parts: data.extents.parts().len() };
     Ok(make(Some(number), dtype, shape, Arc::new(codec)))
 }
 

@@ -127,6 +127,14 @@ impl Events {
         }
     }
 
+    /// Bytes of the integers before tags and data in records.
+    pub(crate) fn header_bytes(&self) -> usize {
+        match self {
+            Self::Binary(events) => events.header_bytes(),
+            Self::Text(_) => 0,
+        }
+    }
+
     /// Bytes examined so far, including those examined more than once.
     pub(crate) fn scanned(&self) -> u64 {
         match self {

@@ -316,7 +316,7 @@ impl<'a> Plan<'a> {
             read.set_attrs(new, attrs)?;
         }
         let spins = save::added_spin_bands(self.tree);
-        semantics::add(&mut read, spins, &mut Report::default())?;
+        semantics::add(&mut read, spins, None, &mut Report::default())?;
         for (id, node, _) in self.tree.arrays().filter(|(id, ..)| !self.written[id.index()]) {
             let parent = nodes[node.parent.index()];
             let again = parent.and_then(|parent| read.child(parent, &node.name));

@@ -64,7 +64,7 @@ mod upf;
 pub mod wire;
 mod write;
 
-pub use convert_form::{Converted, convert};
+pub use convert_form::{Converted, Heads, convert, convert_with};
 pub use element_data::ElementData;
 pub use event::{Data, Event, Events, Form, Item};
 pub use index::{Cursor, Element, Index, Markup};

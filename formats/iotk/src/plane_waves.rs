@@ -27,8 +27,8 @@ pub(crate) const DENSITY_UNITS: &str = "e/Bohr^3";
 
 /// Units and names of densities.
 const DENSITY: (&str, &str) = (DENSITY_UNITS, "electron density");
-const SPIN: (&str, &str) = ("mu_B/Bohr^3", "spin density, up minus down");
-const MAGNETIZATION: (&str, &str) = ("mu_B/Bohr^3", "magnetization density");
+pub(crate) const SPIN: (&str, &str) = ("mu_B/Bohr^3", "spin density, up minus down");
+pub(crate) const MAGNETIZATION: (&str, &str) = ("mu_B/Bohr^3", "magnetization density");
 
 /// The coefficients of a density or of the wavefunctions of a k-point.
 pub(crate) struct PlaneWaves {
@@ -78,6 +78,32 @@ pub(crate) struct RealSpace {
 }
 
 impl PlaneWaves {
+    /// The wavefunctions of the k-point `k` in 1/bohr. The coefficients have a row per band, which has the components
+    /// of all G vectors. `None` if the arrays do not fit.
+    pub(crate) fn wavefunctions(
+        half: bool,
+        reciprocal: [[f64; 3]; 3],
+        miller: ArrayDesc,
+        (k, scale): ([f64; 3], f64),
+        coefficients: ArrayDesc,
+    ) -> Option<Self> {
+        let ([stored, 3], [bands, row]) = (miller.shape.lengths(), coefficients.shape.lengths())
+        else {
+            return None;
+        };
+        let (stored, bands, components) = (*stored, *bands, row.checked_div(*stored)?);
+        let types = miller.dtype.with_order(DType::I32.order()) == DType::I32
+            && coefficients.dtype == complex(coefficients.dtype)?;
+        // Gamma-only runs have no spinors.
+        let sizes = components.checked_mul(stored) == Some(*row) && components > 0;
+        if !types || !sizes || components > 2 || (half && components == 2) {
+            return None;
+        }
+        let content = Wavefunctions { k, components, bands, scale, coefficients };
+        let content = Content::Wavefunctions(Box::new(content));
+        Some(Self { half, stored, reciprocal, miller, content })
+    }
+
     /// This with the byte offsets of a file that begins at `start`.
     fn shifted(mut self, start: u64) -> Result<Self> {
         let mut arrays = vec![&mut self.miller];

@@ -2,18 +2,19 @@
 //! k-points and bands as arrays of the root.
 
 mod bands;
+pub(crate) mod earlier;
 
 use spile_core::format::Folder;
 use spile_core::semantics::Quantity;
 use spile_core::{
-    ArrayDesc, Axes, DType, Dataset, Linear, NodeId, Order, ROOT, Report, Result, Role, Selection,
-    Semantics, Shape, Source, Tree, convert,
+    ArrayDesc, Attrs, Axes, DType, Dataset, Linear, NodeId, Order, ROOT, Report, Result, Role,
+    Selection, Semantics, Shape, Source, Tree, Value, convert,
 };
 
 use bands::HARTREE_EV;
 pub(crate) use bands::{SpinBands, added_spin_bands, spin_bands};
 
-use crate::index::Index;
+use crate::index::{Element, Index};
 use crate::plane_waves::folder::{self, Member};
 use crate::semantics::{ASSEMBLED, assemble, place_densities};
 use crate::wire::Type;
@@ -33,13 +34,30 @@ const TEXT: [&[u8]; 8] = [
     b"created",
 ];
 
+/// The root elements of documents by a schema.
+const DOCUMENTS: [&[u8]; 7] = [
+    ROOT_NAME.as_bytes(),
+    b"qes_ph:espressoph",
+    b"qes_lr:tddfpt",
+    b"qes_spectrum:spectrumDoc",
+    b"qes_xspectra:xspectra",
+    b"neb:nebRun",
+    b"epw:epw",
+];
+
+/// The first elements of files of ph.x.
+const PHONONS: [&[u8]; 6] =
+    [b"GEOMETRY_INFO", b"PM_HEADER", b"IRREPS_INFO", b"STATUS_PH", b"EF_TENSORS", b"HEADER"];
+
+/// Attributes with reals, which the newest versions write with digits that stay text elsewhere: `1.0000000000000000`.
+const REALS: [&str; 2] = ["weight", "alat"];
+
 /// Bytes of an element that are examined to find its type.
 const EXAMINED: u64 = 64 << 10;
 
 /// Adds the attribute `type` to the tags of elements with numbers.
 pub(crate) fn add_missing_types(index: &mut Index, source: &Source) -> Result<()> {
-    let first = index.roots().first().map(|id| index.elements()[*id].tag.name());
-    if first != Some(ROOT_NAME.as_bytes()) {
+    if !is_untyped(index) {
         return Ok(());
     }
     for id in 0..index.elements().len() {
@@ -63,6 +81,21 @@ pub(crate) fn add_missing_types(index: &mut Index, source: &Source) -> Result<()
     Ok(())
 }
 
+/// Whether the file is a document of Quantum ESPRESSO by a schema, or one of those without types and without the
+/// head of IOTK that version 6.5 and later write: dynamical matrices, displacements, projections.
+fn is_untyped(index: &Index) -> bool {
+    let Some(root) = index.roots().first().map(|id| &index.elements()[*id]) else { return false };
+    let name = root.tag.name();
+    if DOCUMENTS.contains(&name) {
+        return true;
+    }
+    let first = root.children.first().map(|id| index.elements()[*id].tag.name());
+    let known = name == b"PROJECTIONS" && first == Some(b"HEADER")
+        || name == b"Root" && first.is_some_and(|first| PHONONS.contains(&first));
+    let typed = |element: &Element| element.tag.get_raw("type").is_some();
+    known && index.head("version").is_none() && !index.elements().iter().any(typed)
+}
+
 /// The type of all words of `text`, if they are numbers. Quantum ESPRESSO writes reals with a point.
 fn type_of(text: &str) -> Option<Type> {
     let mut words = text.split_ascii_whitespace().peekable();
@@ -83,6 +116,14 @@ pub(crate) fn add_meaning(
     spins: Option<SpinBands>,
     report: &mut Report,
 ) -> Result<()> {
+    let real = |name: &str, text: &str| -> Value {
+        let value = REALS.contains(&name).then(|| crate::upf::number(text.trim())).flatten();
+        value.filter(|value| value.is_finite()).map_or_else(|| text.into(), Value::Float)
+    };
+    let with_reals = |attrs: &Attrs| REALS.iter().any(|name| attrs.get_str(name).is_some());
+    let nodes = tree.iter().filter(|(_, node)| with_reals(&node.attrs)).map(|(id, _)| id);
+    let nodes: Vec<NodeId> = nodes.collect();
+    crate::upf::add_types(tree, &nodes, real)?;
     let output = format!("{ROOT_NAME}/output");
     if let Some(cell) = tree.at(&format!("{output}/atomic_structure/cell")) {
         let vectors = ["a1", "a2", "a3"].map(|name| tree.child(cell, name));

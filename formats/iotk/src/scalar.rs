@@ -97,6 +97,24 @@ impl Scalar {
         }
     }
 
+    /// Appends the infinity that a real too large for its kind is rounded to. `None` if `token` is something else.
+    pub(crate) fn overflow(self, token: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let text = std::str::from_utf8(token).ok().filter(|text| has_digits(text))?;
+        let infinite = |value: f64| value.is_infinite().then_some(value);
+        match self {
+            Self::F32 => {
+                let value = infinite(f64::from(parse_real::<f32>(text, |_| None)?))?;
+                out.extend_from_slice(&(value as f32).to_le_bytes());
+            }
+            Self::F64 => {
+                let value = infinite(parse_real::<f64>(text, |_| None)?)?;
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// Appends the text of a number in little-endian byte order.
     pub(crate) fn write(self, bytes: &[u8], style: Style, out: &mut Vec<u8>) {
         match (self, style) {

@@ -17,6 +17,7 @@ use spile_core::{
 pub(crate) use summary::{report_incomplete, summary};
 
 use crate::plane_waves::DENSITY_UNITS;
+use crate::save::earlier::{self, Facts};
 use crate::{save, upf};
 
 /// The attribute of arrays that are assembled from others.
@@ -30,6 +31,7 @@ const ATOMS: &str = "atoms";
 pub(crate) fn add(
     tree: &mut Tree,
     spins: Option<save::SpinBands>,
+    facts: Option<&Facts>,
     report: &mut Report,
 ) -> Result<()> {
     if tree.at(metadata::ARRAY).is_some() {
@@ -78,6 +80,7 @@ pub(crate) fn add(
     if tree.child(ROOT, save::ROOT_NAME).is_some() {
         save::add_meaning(tree, spins, report)?;
     }
+    earlier::add(tree, facts, report)?;
     place_densities(tree);
     Ok(())
 }

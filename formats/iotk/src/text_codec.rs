@@ -8,7 +8,7 @@ use spile_core::{Codec, Dataset, Error, Result};
 
 use crate::event::Data;
 use crate::scalar::Scalar;
-use crate::tokens::{last_token_start, parse_all, tokens};
+use crate::tokens::{last_token_start, parse_all, parse_with_overflow, tokens};
 use crate::wire::unescape;
 
 /// Bytes of text that one thread parses at a time, and number of such pieces in memory.
@@ -22,6 +22,8 @@ pub(crate) struct Numbers {
     pub(crate) width: Option<usize>,
     /// Offset of the text in the file.
     pub(crate) base: u64,
+    /// Reals that are too large for their kind are infinite, not an error.
+    pub(crate) overflow: bool,
     /// Byte ranges of the text. With comments in between there are several, and positions in the text
     /// are not offsets in the file.
     pub(crate) parts: usize,
@@ -33,6 +35,7 @@ impl Numbers {
     }
 
     fn parse(&self, text: &[u8], at: usize) -> Result<Vec<u8>> {
+        let parse_all = if self.overflow { parse_with_overflow } else { parse_all };
         // Most numbers have at least 16 characters.
         let mut out = Vec::with_capacity(text.len() / 16 * self.scalar.size());
         if let Some(width) = self.width {
@@ -126,7 +129,7 @@ pub(crate) fn stream_numbers(
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (base, parts) = (data.offset(), data.extents.parts().len());
-    let numbers = Numbers { scalar, width: None, base, parts };
+    let numbers = Numbers { scalar, width: None, base, overflow: false, parts };
     let (mut at, mut done) = (0, 0);
     stream_tokens(bytes, data, &mut |text| {
         numbers.parse_pieces(text, at, &mut |values| {

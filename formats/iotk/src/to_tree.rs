@@ -14,7 +14,7 @@ use crate::index::{Element, Index};
 use crate::plane_waves::records;
 use crate::read::File;
 use crate::regions;
-use crate::save;
+use crate::save::{self, earlier::Facts};
 use crate::semantics;
 use crate::upf;
 use crate::wire::{Control, Tag, Type, unescape, write_attribute};
@@ -69,7 +69,8 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     semantics::report_incomplete(&file, &mut report);
     let mut built = to_tree(&file)?;
     let spins = save::spin_bands(&built.tree, file.source());
-    semantics::add(&mut built.tree, spins, &mut report).map_err(|e| e.at(0))?;
+    let facts = Facts::read(&mut built.tree, file.source())?;
+    semantics::add(&mut built.tree, spins, facts.as_ref(), &mut report).map_err(|e| e.at(0))?;
     built.report(|node| built.tree.node(node).path.clone(), &mut report);
     let rows = summary(&file, &built.tree);
     let parsed = Parsed::new(file.source().clone(), built.tree).with_summary(rows);

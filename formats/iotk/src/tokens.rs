@@ -51,16 +51,36 @@ pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Resul
         }
         let token = &rest[..rest.iter().position(|b| !is_part(*b)).unwrap_or(rest.len())];
         let shown = || token[..token.len().min(40)].escape_ascii().to_string();
-        scalar.parse(token, out).ok_or_else(|| BadToken { at, token: shown() })?;
+        let len = token.len();
+        scalar.parse(token, out).ok_or_else(|| BadToken { at, len, token: shown() })?;
         at += token.len();
     }
     Ok(())
+}
+
+/// Like [`parse_all`], but reals that are too large for their kind are infinite.
+pub(crate) fn parse_with_overflow(
+    scalar: Scalar,
+    text: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), BadToken> {
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..).unwrap_or_default();
+        let Err(bad) = parse_all(scalar, rest, out) else { return Ok(()) };
+        let token = rest.get(bad.at..bad.at + bad.len).unwrap_or_default();
+        if scalar.overflow(token, out).is_none() {
+            return Err(BadToken { at: from + bad.at, ..bad });
+        }
+        from += bad.at + bad.len;
+    }
 }
 
 /// A token that is not a number of the expected type.
 #[derive(Debug)]
 pub(crate) struct BadToken {
     pub(crate) at: usize,
+    len: usize,
     token: String,
 }
 

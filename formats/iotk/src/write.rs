@@ -45,6 +45,8 @@ pub struct Writer<W: Write> {
     open: Vec<Vec<u8>>,
     /// The next end tag is on the line of its data, and without an indent in records.
     inline: bool,
+    /// Bytes of the integers before tags and data in records: 4 or 8.
+    header: usize,
 }
 
 enum Out<W: Write> {
@@ -59,7 +61,15 @@ impl<W: Write> Writer<W> {
             Target::Text => Out::Text(out),
             Target::Binary(framing, limit) => Out::Binary(RecordWriter::new(out, framing, limit)?),
         };
-        Ok(Self { out, style, open: Vec::new(), inline: false })
+        Ok(Self { out, style, open: Vec::new(), inline: false, header: 4 })
+    }
+
+    /// This with integers of 8 bytes before tags and data in records, as a library with that header kind reads and
+    /// writes them; the default is 4 bytes.
+    #[must_use]
+    pub fn with_long_headers(mut self) -> Self {
+        self.header = 8;
+        self
     }
 
     /// Writes the tags that the library writes before the root.
@@ -288,15 +298,18 @@ impl<W: Write> Writer<W> {
             }
             Out::Binary(records) => {
                 let len = blanks.len() + tag.len() + 2;
+                let size = self.header;
                 let too_long = || {
                     let message = format!("expected a tag of less than 8388608 bytes, found {len}");
-                    Error::unsupported("iotk-016", message)
+                    let error = Error::unsupported("iotk-016", message);
+                    error.hint("headers of 8 bytes have no such limit")
                 };
-                let len = i32::try_from(len).ok().filter(|n| *n < 1 << 23).ok_or_else(too_long)?;
+                let fits = |n: &i64| *n < 1 << if size == 8 { 55 } else { 23 };
+                let len = i64::try_from(len).ok().filter(fits).ok_or_else(too_long)?;
                 let order = records.framing().order;
-                records.record(&[&integer(control as i32 + 256 * len, order)])?;
-                let header = integer(SECOND + 256 * len, order);
-                records.record(&[&header, b"\n", &blanks, &tag, b"\n"])?;
+                records.record(&[&integer(control as i64 + 256 * len, order, size)[..size]])?;
+                let header = integer(i64::from(SECOND) + 256 * len, order, size);
+                records.record(&[&header[..size], b"\n", &blanks, &tag, b"\n"])?;
             }
         }
         self.inline &= control != Control::End;
@@ -312,7 +325,7 @@ impl<W: Write> Writer<W> {
                 plain.push(b'\n');
                 Ok(out.write_all(&plain)?)
             }
-            Out::Binary(records) => records.record(&[&[0; 4], text]),
+            Out::Binary(records) => records.record(&[&[0; 8][..self.header], text]),
         }
     }
 
@@ -378,10 +391,13 @@ pub(crate) fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
     Type::of_dtype(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
 }
 
-/// `value` as four bytes in byte order `order`.
-fn integer(value: i32, order: ByteOrder) -> [u8; 4] {
-    match order {
-        ByteOrder::Little => value.to_le_bytes(),
-        ByteOrder::Big => value.to_be_bytes(),
+/// `value` in byte order `order`, in the first four of eight bytes if it fits them; headers of 4 bytes do.
+fn integer(value: i64, order: ByteOrder, size: usize) -> [u8; 8] {
+    let mut out = [0; 8];
+    match (order, i32::try_from(value).ok().filter(|_| size == 4)) {
+        (ByteOrder::Little, _) => out = value.to_le_bytes(),
+        (ByteOrder::Big, None) => out = value.to_be_bytes(),
+        (ByteOrder::Big, Some(short)) => out[..4].copy_from_slice(&short.to_be_bytes()),
     }
+    out
 }

@@ -13,7 +13,7 @@ use spile_core::report::Severity;
 use spile_core::select::Selection;
 use spile_core::semantics::{Centring, Role};
 use spile_core::source::Source;
-use spile_iotk::{File, Iotk};
+use spile_iotk::{File, Iotk, Style, Target};
 
 fn limits() -> Limits {
     Limits::default()
@@ -48,7 +48,8 @@ fn a_calculation_is_read_through_its_links() {
     let alone = Dataset::open_path(&Iotk, alone, &(&limits()).into()).unwrap();
     let density = "Root/CHARGE-DENSITY/CHARGE-DENSITY/density";
     assert_eq!(numbers(&save, density), numbers(&alone, "Root/CHARGE-DENSITY/density"));
-    let node = save.tree().node(save.tree().find(density).unwrap());
+    let node = save.tree().node(save.tree().find("density").unwrap());
+    assert_eq!(numbers(&save, "density"), numbers(&save, density));
     let desc = node.array.as_ref().unwrap();
     assert_eq!(
         (desc.shape.lengths(), &desc.dims[..]),
@@ -86,7 +87,7 @@ fn a_calculation_is_read_through_its_links() {
 #[test]
 fn the_cell_and_the_atoms_are_arrays() {
     let save = open_folder(&silicon()).unwrap().unwrap();
-    let cell = save.array("Root/CELL/DIRECT_LATTICE_VECTORS/cell").unwrap();
+    let cell = save.array("cell").unwrap();
     assert_eq!((cell.semantics().role, cell.units()), (Role::Cell, Some("bohr")));
     // A vector is a row.
     assert_eq!(cell.read::<Vec<f64>>("0, :").unwrap(), [-5.1, 0.0, 5.1]);
@@ -94,19 +95,19 @@ fn the_cell_and_the_atoms_are_arrays() {
     let typed = save.cell(0).unwrap().unwrap();
     assert_eq!(typed.vectors, [[-5.1, 0.0, 5.1], [0.0, 5.1, 5.1], [-5.1, 5.1, 0.0]]);
     assert_eq!(typed.units.as_deref(), Some("bohr"));
-    let positions = save.array("Root/IONS/positions").unwrap();
+    let positions = save.array("positions").unwrap();
     assert_eq!(
         (positions.dims(), positions.units()),
         (&["atom", "component"].map(String::from)[..], Some("bohr"))
     );
     assert_eq!(positions.read::<Vec<f64>>("1, :").unwrap(), [2.55; 3]);
-    let species = save.array("Root/IONS/species").unwrap();
+    let species = save.array("species").unwrap();
     assert_eq!(species.read_bytes(&Selection::all(), Axes::Stored).unwrap(), b"SiSi");
     for array in [&positions, &species] {
         assert_eq!(array.semantics().role, Role::Points);
         assert_eq!(array.semantics().point_set.as_deref(), Some("atoms"));
     }
-    assert_eq!(species.semantics().mesh, Some(save.tree().find("Root/IONS/positions").unwrap()));
+    assert_eq!(species.semantics().mesh, Some(save.tree().find("positions").unwrap()));
 }
 
 #[test]
@@ -256,4 +257,172 @@ fn links_out_of_the_folder_and_to_unreadable_files_are_reported() {
     write("data-file.xml", "<Root>");
     let error = open_folder(&folder).err().unwrap();
     assert_eq!(error.code(), "iotk-009");
+}
+
+/// The value of an element as text of the given type.
+fn leaf(name: &str, kind: &str, values: &str) -> String {
+    let size = values.split_whitespace().count();
+    format!("<{name} type='{kind}' size='{size}'>{values}</{name}>")
+}
+
+/// A description of a run with one k-point; `spin` has the flags, `bands` and `waves` what its k-point links to.
+fn description(spin: &str, fermi: &str, bands: &str, waves: &str) -> String {
+    let vectors = |name: &str, units: &str, letter: &str, scale: f64| {
+        let vector = |k: usize| {
+            let values = (0..3).map(|j| if j == k { scale * (k + 1) as f64 } else { 0.0 });
+            let values: Vec<String> = values.map(|x| format!("{x:?}")).collect();
+            leaf(&format!("{letter}{}", k + 1), "real", &values.join(" "))
+        };
+        let all: String = (0..3).map(vector).collect();
+        format!("<{name}><UNITS_FOR_{name} UNITS='{units}'/>{all}</{name}>")
+    };
+    let (direct, reciprocal) = ("DIRECT_LATTICE_VECTORS", "RECIPROCAL_LATTICE_VECTORS");
+    let cell = [
+        leaf("LATTICE_PARAMETER", "real", "4.0"),
+        vectors(direct, "Bohr", "a", 4.0),
+        vectors(reciprocal, "2 pi / a", "b", 0.5),
+    ];
+    let point = [leaf("K-POINT_COORDS", "real", "0.0 0.25 0.0"), leaf("WEIGHT", "real", "2.0")];
+    format!(
+        "<Root><CELL>{}</CELL><IONS><UNITS_FOR_ATOMIC_POSITIONS UNITS='Bohr'/><ATOM.1 SPECIES='H' tau='0.5 0.0 \
+         0.0'/></IONS><SPIN>{spin}</SPIN><CHARGE-DENSITY iotk_link='./charge-density.dat'/><BAND_STRUCTURE_INFO>\
+         <UNITS_FOR_ENERGIES UNITS='Hartree'/>{fermi}</BAND_STRUCTURE_INFO><EIGENVALUES><K-POINT.1>{}{bands}\
+         </K-POINT.1></EIGENVALUES><EIGENVECTORS><K-POINT.1>{waves}</K-POINT.1></EIGENVECTORS></Root>",
+        cell.concat(),
+        point.concat(),
+    )
+}
+
+/// Writes a file, as records if it is named `.dat`.
+fn write_iotk(path: PathBuf, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    if path.extension().is_none_or(|extension| extension != "dat") {
+        fs::write(path, text).unwrap();
+        return;
+    }
+    let mut binary = Vec::new();
+    let source = Source::memory(text.to_string());
+    spile_iotk::convert(&source, Target::default(), Style::Exact, &mut binary, &limits()).unwrap();
+    fs::write(path, binary).unwrap();
+}
+
+fn density_file(values: &str) -> String {
+    let plane = leaf("z.1", "real", values);
+    format!("<Root><CHARGE-DENSITY><INFO nr1='2' nr2='2' nr3='1'/>{plane}</CHARGE-DENSITY></Root>")
+}
+
+fn band_file(energies: &str) -> String {
+    let (energies, occupied) =
+        (leaf("EIGENVALUES", "real", energies), leaf("OCCUPATIONS", "real", "1.0 0.0"));
+    format!("<Root><UNITS_FOR_ENERGIES UNITS='Hartree'/>{energies}{occupied}</Root>")
+}
+
+fn wave_file(bands: [&str; 2]) -> String {
+    let band = |k: usize| {
+        format!("<evc.{0} type='complex' size='2' kind='8'>{1}</evc.{0}>", k + 1, bands[k])
+    };
+    format!("<WFC><INFO igwx='2' nbnd='2'/>{}{}</WFC>", band(0), band(1))
+}
+
+const GRID: &str =
+    "<GK-VECTORS><GRID type='integer' size='6' kind='4'>0 0 0 1 -1 2</GRID></GK-VECTORS>";
+
+/// A run up to version 6.1 has the arrays of the root that later versions have, in the same units.
+#[test]
+fn an_early_run_with_two_spins_has_the_arrays_of_a_later_one() {
+    let temp = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| write_iotk(temp.path().join(name), text);
+    let spin = leaf("LSDA", "logical", "T");
+    let fermi = leaf("FERMI_ENERGY_UP", "real", "0.5") + &leaf("FERMI_ENERGY_DOWN", "real", "0.25");
+    let bands =
+        "<DATAFILE.1 iotk_link='K1/eigenval1.xml'/><DATAFILE.2 iotk_link='K1/eigenval2.xml'/>";
+    let waves = "<GK-VECTORS iotk_link='K1/gkvectors.dat'/><WFC.1 iotk_link='K1/evc1.dat'/>\
+                 <WFC.2 iotk_link='K1/evc2.dat'/>";
+    put("data-file.xml", &description(&spin, &fermi, bands, waves));
+    put("K1/eigenval1.xml", &band_file("-0.5 0.5"));
+    put("K1/eigenval2.xml", &band_file("-0.25 1.0"));
+    put("K1/gkvectors.dat", GRID);
+    put("K1/evc1.dat", &wave_file(["1.0,0.0 0.5,0.25", "0.0,1.0 2.0,0.0"]));
+    put("K1/evc2.dat", &wave_file(["3.0,0.0 0.0,0.0", "4.0,0.0 0.0,5.0"]));
+    put("charge-density.dat", &density_file("1.0 2.0 3.0 4.0"));
+    let missing = open_folder(temp.path()).unwrap().unwrap();
+    let found: Vec<_> = missing.warnings().iter().map(|w| (w.code, w.object.as_deref())).collect();
+    assert_eq!(found, [("iotk-049", Some("spin-polarization.dat"))]);
+    put("spin-polarization.dat", &density_file("0.5 0.0 -0.5 1.0"));
+
+    let save = open_folder(temp.path()).unwrap().unwrap();
+    assert!(save.warnings().is_empty(), "{:?}", save.warnings());
+    let hartree = 27.211_386_245_988;
+    let levels = save.array("bands").unwrap();
+    assert_eq!((levels.shape().lengths(), levels.units()), (&[2, 1, 2][..], Some("eV")));
+    let expected = [-0.5, 0.5, -0.25, 1.0].map(|energy| energy * hartree);
+    assert_eq!(levels.read::<Vec<f64>>("...").unwrap(), expected);
+    assert_eq!(levels.coord("k").unwrap().read().unwrap(), [0.0]);
+    assert_eq!(numbers(&save, "occupations"), [1.0, 0.0, 1.0, 0.0]);
+    assert_eq!(numbers(&save, "two_fermi_energies"), [0.5 * hartree, 0.25 * hartree]);
+    assert_eq!(
+        (numbers(&save, "k-points"), numbers(&save, "weights")),
+        (vec![0.0, 0.25, 0.0], vec![2.0])
+    );
+    assert_eq!(numbers(&save, "cell"), [4.0, 0.0, 0.0, 0.0, 8.0, 0.0, 0.0, 0.0, 12.0]);
+    assert_eq!(numbers(&save, "positions"), [0.5, 0.0, 0.0]);
+    let (density, spins) = (save.array("density").unwrap(), save.array("magnetization").unwrap());
+    assert_eq!(density.read::<Vec<f64>>("0, :, 0").unwrap(), [1.0, 3.0]);
+    assert_eq!(spins.read::<Vec<f64>>("1, :, 0").unwrap(), [0.0, 1.0]);
+    assert_eq!((density.units(), spins.units()), (Some("e/Bohr^3"), Some("mu_B/Bohr^3")));
+    // Each field and the atoms are there once.
+    let role =
+        |role: Role| save.arrays().filter(|(.., desc)| desc.semantics().role == role).count();
+    assert_eq!((role(Role::Field), role(Role::Cell), role(Role::Points)), (2, 1, 2));
+    let up = save.array("wavefunctions/up/k0/coefficients").unwrap();
+    assert_eq!(
+        (up.shape().lengths(), up.dims()),
+        (&[2, 2][..], &["band", "G"].map(String::from)[..])
+    );
+    let (up, down) = ("wavefunctions/up/k0", "wavefunctions/down/k0");
+    let bytes = save.array(&format!("{down}/coefficients")).unwrap();
+    let bytes = bytes.read_bytes(&Selection::all(), Axes::Stored).unwrap();
+    let values: Vec<f64> =
+        bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+    assert_eq!(values, [3.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 5.0]);
+    assert_eq!(numbers(&save, &format!("{up}/miller")), [0.0, 0.0, 0.0, 1.0, -1.0, 2.0]);
+    let step = std::f64::consts::TAU / 4.0;
+    assert_eq!(numbers(&save, &format!("{up}/G"))[3..], [0.5 * step, -step, 3.0 * step]);
+    let group = save.tree().node(save.tree().find(up).unwrap());
+    assert_eq!(group.attrs.get_str("file"), Some("K1/evc1.dat"));
+    let Some(spile_core::Value::List(k)) = group.attrs.get("k") else { panic!() };
+    assert_eq!(f64::try_from(&k[1]).unwrap(), 0.25 * step);
+}
+
+#[test]
+fn spinors_and_eigenvalues_beside_the_description_of_an_early_run_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| write_iotk(temp.path().join(name), text);
+    let spin = leaf("NON-COLINEAR_CALCULATION", "logical", "T");
+    let waves = "<GK-VECTORS iotk_link='K00001_gkvectors.dat'/><WFC.1 iotk_link='K00001_evc1.dat'/>\
+                 <WFC.2 iotk_link='K00001_evc2.dat'/>";
+    put("data-file.xml", &description(&spin, &leaf("FERMI_ENERGY", "real", "0.5"), "", waves));
+    let bands = band_file("-0.5 0.5").replace("Root", "DATA_EIG.1");
+    put("data-file.xml.eig", &format!("<Root>{bands}</Root>"));
+    put("K00001_gkvectors.dat", GRID);
+    put("K00001_evc1.dat", &wave_file(["1.0,0.0 0.5,0.25", "0.0,1.0 2.0,0.0"]));
+    put("K00001_evc2.dat", &wave_file(["3.0,0.0 0.0,0.0", "4.0,0.0 0.0,5.0"]));
+    put("charge-density.dat", &density_file("1.0 2.0 3.0 4.0"));
+    for axis in ["x", "y", "z"] {
+        put(&format!("magnetization.{axis}.dat"), &density_file("0.5 0.0 -0.5 1.0"));
+    }
+    let save = open_folder(temp.path()).unwrap().unwrap();
+    assert!(save.warnings().is_empty(), "{:?}", save.warnings());
+    let hartree = 27.211_386_245_988;
+    assert_eq!(numbers(&save, "bands"), [-0.5 * hartree, 0.5 * hartree]);
+    assert_eq!(numbers(&save, "fermi_energy"), [0.5 * hartree]);
+    assert_eq!(numbers(&save, "magnetization_z"), [0.5, 0.0, -0.5, 1.0]);
+    let waves = save.array("wavefunctions/k0/coefficients").unwrap();
+    assert_eq!(waves.shape().lengths(), [2, 2, 2]);
+    let bytes = waves.read_bytes(&Selection::all(), Axes::Stored).unwrap();
+    let values: Vec<f64> =
+        bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+    let (first, second) =
+        ([1.0, 0.0, 0.5, 0.25, 3.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, 0.0, 4.0, 0.0, 0.0, 5.0]);
+    assert_eq!(values, [first, second].concat());
 }

@@ -1,6 +1,6 @@
 //! Events from records (IOTK binary files, section 2): a tag is two records, data is one.
 
-use spile_core::{Error, Extents, Limits, Result, Source, Wire};
+use spile_core::{ByteOrder, Error, Extents, Limits, Result, Source, Wire};
 
 use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
 use crate::wire::record::{Framing, Record, Records};
@@ -13,6 +13,8 @@ const SHORT: usize = 512;
 pub struct BinaryEvents {
     records: Records,
     framing: Framing,
+    /// Bytes of the integers before tags and data: the header kind of the library that wrote the file, 4 or 8.
+    header: usize,
     limits: Limits,
     buffer: Vec<u8>,
     qe_syntax: Option<bool>,
@@ -22,8 +24,16 @@ pub struct BinaryEvents {
 impl BinaryEvents {
     /// Starts at the first record.
     pub fn new(source: &Source, framing: Framing, limits: &Limits) -> Self {
-        let records = Records::new(source.clone(), framing, limits);
-        Self { records, framing, limits: *limits, buffer: Vec::new(), qe_syntax: None, scanned: 0 }
+        let mut records = Records::new(source.clone(), framing, limits);
+        let long = records.ahead(SHORT).is_ok_and(|head| has_long_headers(head, framing));
+        let header = if long { 8 } else { 4 };
+        let buffer = Vec::new();
+        Self { records, framing, header, limits: *limits, buffer, qe_syntax: None, scanned: 0 }
+    }
+
+    /// Bytes of the integers before tags and data.
+    pub(crate) fn header_bytes(&self) -> usize {
+        self.header
     }
 
     /// Continues at the record at `offset`.
@@ -60,12 +70,14 @@ impl BinaryEvents {
         let Some(record) = self.records.next()? else { return Ok(None) };
         let header = self.header(&record)?;
         if header == 0 {
-            let extents = Extents::several(record.content.pieces(4, u64::MAX).collect())?;
+            let from = self.header as u64;
+            let extents = Extents::several(record.content.pieces(from, u64::MAX).collect())?;
             let data = Data { extents, literal: Vec::new() };
             return Ok(Some(Item::data(data, record.offset, record.end)));
         }
-        let control = Control::from_code(header.rem_euclid(256));
-        let Some(control) = control.filter(|_| header > 0 && record.content.len() == 4) else {
+        let control = Control::from_code(header.rem_euclid(256) as i32);
+        let sizes = record.content.len() == self.header as u64;
+        let Some(control) = control.filter(|_| header > 0 && sizes) else {
             let message = format!(
                 "expected a tag or data, found a record of {} bytes that begins with {header}",
                 record.content.len()
@@ -79,25 +91,26 @@ impl BinaryEvents {
 
     /// Fast path: the next tag or data record if it is valid and entirely in the window.
     fn short(&mut self) -> Result<Option<Item>> {
-        let (framing, offset) = (self.framing, self.records.position());
+        let (framing, offset, size) = (self.framing, self.records.position(), self.header);
         let marker = framing.marker as usize;
         let bytes = self.records.ahead(SHORT)?;
         let item = || {
             let first = framing.first(bytes)?;
-            let header = framing.integer(first)?;
+            let header = integer(first, framing, size)?;
             if header == 0 {
-                let (at, len) = (offset + framing.marker + 4, first.len() as u64 - 4);
+                let from = framing.marker + size as u64;
+                let (at, len) = (offset + from, (first.len() - size) as u64);
                 let data = Data { extents: Extents::one(at, len), literal: Vec::new() };
                 return Some(Item::data(data, offset, at + len + framing.marker));
             }
-            let control = Control::from_code(header & 0xff);
-            let control = control.filter(|_| header > 0 && first.len() == 4)?;
-            let len = (header >> 8) as usize;
-            let second = framing.first(bytes.get(2 * marker + 4..)?)?;
-            let (again, written) = (framing.integer(second)?, &second[4..]);
-            let agrees = again == SECOND + (header - control as i32) && written.len() == len;
+            let control = Control::from_code((header & 0xff) as i32);
+            let control = control.filter(|_| header > 0 && first.len() == size)?;
+            let len = usize::try_from(header >> 8).ok()?;
+            let second = framing.first(bytes.get(2 * marker + size..)?)?;
+            let (again, written) = (integer(second, framing, size)?, &second[size..]);
+            let agrees = again == expected(header, control) && written.len() == len;
             let (indent, tag) = cut(written, control, 0).ok().filter(|_| agrees)?;
-            let end = offset + (4 * marker + 8 + len) as u64;
+            let end = offset + (4 * marker + 2 * size + len) as u64;
             let event = Event::Tag(control, tag);
             Some(Item { offset, end, indent, event, kind: None, attributes: 0, warning: None })
         };
@@ -111,15 +124,16 @@ impl BinaryEvents {
         Ok(item)
     }
 
-    /// The first four bytes of a record as an integer.
-    fn header(&mut self, record: &Record) -> Result<i32> {
-        self.records.beginning(record, 4, &mut self.buffer)?;
+    /// The header at the beginning of a record.
+    fn header(&mut self, record: &Record) -> Result<i64> {
+        self.records.beginning(record, self.header, &mut self.buffer)?;
         let at = record.offset + self.framing.marker;
         let mut wire = Wire::new(&self.buffer, at, self.framing.order, "iotk-005");
-        wire.i32().map_err(|e| e.hint("the file has Fortran records, but no IOTK tags"))
+        let header = if self.header == 8 { wire.i64() } else { wire.i32().map(i64::from) };
+        header.map_err(|e| e.hint("the file has Fortran records, but no IOTK tags"))
     }
 
-    fn tag(&mut self, first: &Record, header: i32, control: Control) -> Result<Item> {
+    fn tag(&mut self, first: &Record, header: i64, control: Control) -> Result<Item> {
         let offset = first.offset;
         let Some(second) = self.records.next()? else {
             let message = "unexpected end of file between the two records of a tag";
@@ -129,14 +143,14 @@ impl BinaryEvents {
         let again = self.header(&second)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         self.records.beginning(&second, len, &mut buffer)?;
-        let written = &buffer[4..];
-        let at = second.offset + self.framing.marker + 4;
+        let written = buffer.get(self.header..).unwrap_or_default();
+        let at = second.offset + self.framing.marker + self.header as u64;
 
         // The library takes the length modulo 65536 and ignores the second header. Here the length
         // of the record is used.
         self.scanned += written.len() as u64;
-        let declared = i64::from(header / 256);
-        let warning = if again != SECOND + (header - control as i32) {
+        let declared = header / 256;
+        let warning = if again != expected(header, control) {
             let message = format!(
                 "the headers of the tag disagree: {header} in the first, {again} in the second"
             );
@@ -163,6 +177,34 @@ impl BinaryEvents {
         self.buffer = buffer;
         item
     }
+}
+
+/// The second header of a tag with this first one.
+fn expected(header: i64, control: Control) -> i64 {
+    i64::from(SECOND).saturating_add(header.saturating_sub(control as i64))
+}
+
+/// The header of `size` bytes at the beginning of `bytes`.
+fn integer(bytes: &[u8], framing: Framing, size: usize) -> Option<i64> {
+    if size == 4 {
+        return framing.integer(bytes).map(i64::from);
+    }
+    let raw = *bytes.first_chunk()?;
+    Some(match framing.order {
+        ByteOrder::Little => i64::from_le_bytes(raw),
+        ByteOrder::Big => i64::from_be_bytes(raw),
+    })
+}
+
+/// Whether a file that begins with `head` has headers of 8 bytes: the first record is one and declares the
+/// length of the second.
+fn has_long_headers(head: &[u8], framing: Framing) -> bool {
+    let Some(first) = framing.first(head).filter(|first| first.len() == 8) else { return false };
+    let Some(header) = integer(first, framing, 8) else { return false };
+    let control = Control::from_code((header & 0xff) as i32);
+    let rest = head.get(8 + 2 * framing.marker as usize..).unwrap_or_default();
+    let second = integer(rest.get(framing.marker as usize..).unwrap_or_default(), framing, 8);
+    control.is_some_and(|control| second == Some(expected(header, control)) && header >> 8 > 0)
 }
 
 /// Extracts the tag from a record: from the first opening delimiter to the last closing one.

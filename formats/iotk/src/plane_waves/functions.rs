@@ -146,6 +146,11 @@ impl Function for InverseFft {
         for (m, [re, im]) in miller.as_chunks::<3>().0.iter().zip(numbers) {
             let mut at = [0_usize; 3];
             for ((at, m), n) in at.iter_mut().zip(m).zip(self.grid) {
+                // Beyond half of the grid it would be another plane wave.
+                if u64::from(m.unsigned_abs()).saturating_mul(2) > n {
+                    let message = format!("Miller index {m} is not on a grid of {n} points");
+                    return Err(Error::malformed("iotk-050", message));
+                }
                 let index = i64::from(*m).rem_euclid(i64::try_from(n).unwrap_or(i64::MAX).max(1));
                 *at = usize::try_from(index).unwrap_or(0);
             }

@@ -170,11 +170,13 @@ impl<'a> Search<'a> {
             let bytes = self.window.get(at, BLOCK as usize)?;
             let (found, size) = match self.form {
                 Form::Text => (memchr(b'<', bytes), 1),
-                // A record of four bytes, and the beginning of the next.
+                // The record of a header.
                 Form::Binary(framing) => {
-                    let size = (2 * framing.marker + 4) as usize;
-                    let header =
-                        |bytes: &[u8]| framing.first(bytes).is_some_and(|record| record.len() == 4);
+                    let own = self.events.header_bytes();
+                    let size = 2 * framing.marker as usize + own;
+                    let header = |bytes: &[u8]| {
+                        framing.first(bytes).is_some_and(|record| record.len() == own)
+                    };
                     (bytes.windows(size).position(header), size)
                 }
             };

@@ -15,7 +15,7 @@ use crate::semantics::ASSEMBLED;
 pub(super) const HARTREE_EV: f64 = 27.211_386_245_988;
 
 /// The array with the distance along the k-points.
-const PATH: &str = "k-path";
+pub(super) const PATH: &str = "k-path";
 
 /// Numbers of bands of spin up and down, of a run with two spins.
 pub(crate) type SpinBands = (u64, u64);

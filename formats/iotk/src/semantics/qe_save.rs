@@ -14,11 +14,15 @@ use spile_core::{
 };
 
 use crate::read::{File, inside};
+use crate::save::earlier::{self, Facts};
 use crate::to_tree::{COMMENTS, FileTree, to_tree};
 use crate::{Iotk, plane_waves, save, semantics};
 
 /// The file that links to all others, up to version 6.1, and the description since then.
 const MAIN: [&str; 2] = ["data-file.xml", "data-file-schema.xml"];
+
+/// Endings of files with densities: records or text.
+const MAGNETIZATION_ENDINGS: [&str; 2] = [".dat", ".xml"];
 
 /// Upper bound of the memory of a node.
 const NODE_BYTES: u64 = 1_000;
@@ -60,7 +64,10 @@ impl FolderFormat for Iotk {
             }
             next += 1;
         }
-        let current = main.ends_with(MAIN[1]);
+        let current = members.all[0].built.tree.child(ROOT, save::ROOT_NAME).is_some();
+        if !current {
+            members.add_unlinked(&mut report)?;
+        }
         let waves = if current {
             plane_waves::folder::open(folder, &members.folder, options, &mut report)?
         } else {
@@ -82,6 +89,16 @@ impl FolderFormat for Iotk {
                 .collect();
             save::add_plane_waves(&mut tree, waves, &places, &mut report)?;
             save::report_missing(&tree, &source, folder, &mut report)?;
+        } else {
+            let has = |stem: &str| {
+                tree.iter().any(|(_, node)| {
+                    node.parent == ROOT
+                        && MAGNETIZATION_ENDINGS
+                            .iter()
+                            .any(|end| node.name == format!("{stem}{end}"))
+                })
+            };
+            earlier::report_missing(&tree, &source, has, &mut report);
         }
         let parsed = Parsed::new(source, tree).with_summary(rows);
         Ok(Some(parsed.with_warnings(report.findings)))
@@ -104,6 +121,28 @@ impl<'a> Members<'a> {
         let folder = folder.canonicalize().map_err(|e| Error::io(folder, e))?;
         let (all, links, seen) = (Vec::new(), Vec::new(), HashSet::new());
         Ok(Self { folder, limits, budget: Budget::new(limits), all, links, seen })
+    }
+
+    /// Adds the files of a run up to version 6.1 that no file links to: magnetization densities, and eigenvalues.
+    fn add_unlinked(&mut self, report: &mut Report) -> Result<()> {
+        let endings = MAGNETIZATION_ENDINGS.iter();
+        let names =
+            endings.flat_map(|end| earlier::MAGNETIZATION.map(|(stem, _)| format!("{stem}{end}")));
+        let names: Vec<String> = names.chain([earlier::EIGENVALUES.to_string()]).collect();
+        let paths: Vec<PathBuf> = names.iter().map(|name| self.folder.join(name)).collect();
+        for path in paths {
+            let real = path.canonicalize().ok().filter(|real| real.is_file());
+            if real.is_none_or(|real| self.seen.contains(&real)) {
+                continue;
+            }
+            if let Err(error) = inside(&path, &self.folder) {
+                let message = format!("the symbolic link is not followed: {}", error.message());
+                report.warn(error.code(), message).in_object(self.name(&path)).at(0);
+                continue;
+            }
+            self.try_add(&path, None, report)?;
+        }
+        Ok(())
     }
 
     /// Adds a file. A file that cannot be read is reported.
@@ -204,7 +243,8 @@ fn join(members: &[Member], source: &Source, limits: &Limits, report: &mut Repor
         mappings.push(mapping);
     }
     let spins = save::spin_bands(&tree, source);
-    semantics::add(&mut tree, spins, report)?;
+    let facts = Facts::read(&mut tree, source)?;
+    semantics::add(&mut tree, spins, facts.as_ref(), report)?;
     Ok(tree)
 }
 

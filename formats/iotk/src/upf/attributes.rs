@@ -56,16 +56,20 @@ pub(crate) fn typed_value(name: &str, text: &str) -> Value {
     number(text).filter(|value| value.is_finite()).map_or_else(|| text.into(), Value::Float)
 }
 
-/// Gives the attributes of `nodes` their types. Text that the writer would write differently is added
-/// to [`SPELLING`].
-pub(crate) fn add_types(tree: &mut Tree, nodes: &[NodeId]) -> Result<()> {
+/// Gives the attributes of `nodes` the values that `typed` returns for their names and texts. Text that the writer
+/// would write differently is added to [`SPELLING`].
+pub(crate) fn add_types(
+    tree: &mut Tree,
+    nodes: &[NodeId],
+    typed: impl Fn(&str, &str) -> Value,
+) -> Result<()> {
     for id in nodes {
         let own = std::mem::take(&mut tree.node_mut(*id).attrs);
         let mut spelling = String::new();
-        let mut typed = Attrs::new();
+        let mut all = Attrs::new();
         for (name, value) in own {
             let Value::Text(text) = &value else {
-                typed.push(name, value);
+                all.push(name, value);
                 continue;
             };
             if name == SPELLING {
@@ -73,21 +77,21 @@ pub(crate) fn add_types(tree: &mut Tree, nodes: &[NodeId]) -> Result<()> {
                 continue;
             }
             if name.starts_with("iotk_") || matches!(name.as_str(), "units" | "long_name") {
-                typed.push(name, value);
+                all.push(name, value);
                 continue;
             }
-            let new = typed_value(&name, text);
+            let new = typed(&name, text);
             if format_value(&new) != text.as_bytes() {
                 let mut written = Vec::new();
                 write_attribute(&name, text.as_bytes(), &mut written);
                 spelling.push_str(&String::from_utf8_lossy(&written));
             }
-            typed.push(name, new);
+            all.push(name, new);
         }
         if !spelling.trim().is_empty() {
-            typed.push(SPELLING, spelling.trim());
+            all.push(SPELLING, spelling.trim());
         }
-        tree.set_attrs(*id, typed)?;
+        tree.set_attrs(*id, all)?;
     }
     Ok(())
 }

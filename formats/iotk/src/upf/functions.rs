@@ -57,7 +57,7 @@ pub(crate) fn add_functions(tree: &mut Tree) -> Result<()> {
             members.push(id);
         }
     }
-    super::add_types(tree, &members)?;
+    super::add_types(tree, &members, super::typed_value)?;
     let mut meshes: HashMap<NodeId, NodeId> = HashMap::new();
     for root in &roots {
         let mesh = tree.child(*root, "PP_MESH").and_then(|group| tree.child(group, "PP_R"));

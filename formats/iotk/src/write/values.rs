@@ -101,10 +101,10 @@ impl<W: Write> Writer<W> {
     pub(crate) fn begin_data(&mut self, len: u64) -> Result<()> {
         let Out::Binary(records) = &mut self.out else { return Ok(()) };
         let all = len
-            .checked_add(4)
+            .checked_add(self.header as u64)
             .ok_or_else(|| Error::limit("the data exceed the largest possible file"))?;
         records.begin(all)?;
-        records.write(&[0; 4])
+        records.write(&[0; 8][..self.header])
     }
 
     /// Writes elements of a data record; `dtype` has their byte order.

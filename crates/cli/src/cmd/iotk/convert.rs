@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use spile::sink::Sink;
 use spile::wire::ByteOrder;
 use spile_iotk::wire::record::{Framing, SUBRECORD};
-use spile_iotk::{Form, Style, Target};
+use spile_iotk::{Form, Heads, Style, Target};
 
 use crate::cmd::prelude::*;
 
@@ -28,6 +28,12 @@ pub(crate) struct ConvertArgs {
     /// Size of the record markers: 4 or 8 bytes [default: as in the input, or 4]
     #[arg(long, value_name = "N")]
     marker: Option<u64>,
+    /// Size of the integers before tags and data in a binary file: 4 or 8 bytes, the header kind of the library
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    header_kind: u64,
+    /// Add the head of the library if the file has none
+    #[arg(long)]
+    head: bool,
     /// Maximum length of a sub-record in bytes [default: 2147483639]
     #[arg(long, value_name = "N")]
     subrecord: Option<u64>,
@@ -78,15 +84,23 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         To::Binary => Target::Binary(framing, args.subrecord.unwrap_or(SUBRECORD)),
     };
     let style = if args.compat { Style::Library } else { Style::Exact };
+    let long_headers = match args.header_kind {
+        bytes @ (4 | 8) => bytes == 8,
+        bytes => {
+            return Err(Error::argument(format!("--header-kind: expected 4 or 8, found {bytes}")));
+        }
+    };
+    let heads = Heads { add_head: args.head, long_headers };
     let done = if args.output.path() == Path::new("-") {
-        let done = spile_iotk::convert(&source, target, style, &mut *out, &context.limits);
+        let done =
+            spile_iotk::convert_with(&source, target, style, heads, &mut *out, &context.limits);
         let done = done.map_err(locate)?;
         out.flush()?;
         done
     } else {
         let mut sink = Sink::create(args.output.path(), args.output.overwrite())?;
         let buffer = BufWriter::with_capacity(1 << 18, &mut sink);
-        let done = spile_iotk::convert(&source, target, style, buffer, &context.limits);
+        let done = spile_iotk::convert_with(&source, target, style, heads, buffer, &context.limits);
         let done = done.map_err(locate)?;
         sink.commit()?;
         done

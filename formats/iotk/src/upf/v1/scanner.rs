@@ -101,7 +101,7 @@ impl Scanner {
         }
         let (base, text) = self.words(count)?;
         let extents = Extents::one(base, text.len() as u64);
-        let numbers = Numbers { scalar: Scalar::F64, width: None, base, parts: 1 };
+        let numbers = Numbers { scalar: Scalar::F64, width: None, base, overflow: false, parts: 1 };
         let codec: Arc<dyn Codec> =
             if count == total { Arc::new(numbers) } else { Arc::new(Padded { numbers, count }) };
         let layout = Layout::EncodedWhole { extents, codec, order: Order::F };
