@@ -57,9 +57,25 @@ pub(crate) fn mpi() -> Result<()> {
         .map_err(|why| format!("no MPI (`mpicc`, `mpirun`, libclang): {why}"))
 }
 
+/// Parallel HDF5 for Open MPI with its compiler `h5pcc.openmpi`.
+pub(crate) fn parallel_hdf5() -> Result<()> {
+    if output(program("h5pcc.openmpi").arg("-showconfig")).is_ok() {
+        return Ok(());
+    }
+    apt(&["libhdf5-openmpi-dev", "openmpi-bin"]).map_err(|why| format!("no parallel HDF5: {why}"))
+}
+
+/// A second MPI library, on Debian beside the first one; tests skip it if it is missing.
+fn mpich() {
+    if !present("mpicc.mpich") && present("mpicc.openmpi") {
+        let _ = apt(&["mpich", "libmpich-dev"]);
+    }
+}
+
 /// make and pkg-config, for the C interface.
 pub(crate) fn make() -> Result<()> {
     cc()?;
+    mpich();
     if present("make") && present("pkg-config") {
         return Ok(());
     }

@@ -106,7 +106,7 @@ save (const char *path, const part_t *part)
   snprintf (step, sizeof (step), "%31d\n", 42);
 
   /* After a failure the file is NULL; the following calls do nothing and keep err. */
-  f = scda_fopen (communicator (), path, 'w', (char *) "checkpoint example", &err);
+  f = scda_fopen_write (communicator (), path, "checkpoint example", NULL, &err);
   f = scda_fwrite_inline (f, step, "step", 0, &err);
   f = scda_fwrite_block (f, about, strlen (about), "about", 0, 0, &err);
   f = scda_fwrite_array (f, fields, part->counts, 2 * sizeof (double), 0, "field", 0, &err);
@@ -137,7 +137,7 @@ load (const char *path, const part_t *part)
   double             *fields = malloc ((2 * part->mine + 1) * sizeof (double));
   double             *positions = malloc (part->bytes[part->rank] + 1);
   uint64_t           *sizes = malloc ((part->mine + 1) * sizeof (uint64_t));
-  scda_file_t        *f = scda_fopen (communicator (), path, 'r', user, &err);
+  scda_file_t        *f = scda_fopen_read (communicator (), path, user, &err);
 
   while (f != NULL) {
     decode = 1;

@@ -68,7 +68,7 @@ contains
     write (step, '(i31, a1)') 42, new_line('a')
     about = text
 
-    f = scda_fopen(scda_comm_mpi(MPI_COMM_WORLD), path, 'w', 'checkpoint example', err)
+    f = scda_fopen_write(scda_comm_mpi(MPI_COMM_WORLD), path, 'checkpoint example', err)
     call scda_fwrite_inline(f, c_loc(step), 'step', 0, err)
     call scda_fwrite_block(f, c_loc(about), len(about, int64), 'about', 0, .false., err)
     call scda_fwrite_array(f, c_loc(fields), counts, 16_int64, .false., 'field', .false., err)
@@ -89,7 +89,7 @@ contains
     integer(int64) :: number, length, k, i, n
 
     allocate(fields(2, mine), positions(bytes(rank) / 8), sizes(mine))
-    f = scda_fopen(scda_comm_mpi(MPI_COMM_WORLD), path, 'r', '', err)
+    f = scda_fopen_read(scda_comm_mpi(MPI_COMM_WORLD), path, err)
     do while (c_associated(f))
       decode = .true.
       call scda_fread_section_header(f, kind, number, length, user, decode, err)

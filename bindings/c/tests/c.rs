@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use machine::{mpirun, present, skipped};
+use machine::{mpi_libraries, mpirun, mpirun_of, present, skipped};
 use spile_core::{Dataset, OpenOptions};
 use spile_gsd::Gsd;
 
@@ -84,17 +84,125 @@ fn all_functions_of_scda_work_as_described() {
     assert_eq!(written[0], written[1]);
     // Indirect elements give the same bytes.
     assert_eq!(written[0][0].1, written[0][2].1);
-    assert_eq!(written[0].len(), 5);
+    assert_eq!(written[0].len(), 7);
 
-    if !present("mpicc") || !present("mpirun") {
+    let libraries = mpi_libraries();
+    if libraries.is_empty() {
         return skipped("the C interface with MPI: no mpicc or mpirun");
     }
     let arguments = [&["-DWITH_MPI"][..], &linked[0].1].concat();
-    let program = compile("mpicc", "scda.c", prefix.path(), &arguments, "parallel");
-    for ranks in 1..=4 {
+    for library in libraries {
+        let (compiler, name) = (format!("mpicc{library}"), format!("parallel{library}"));
+        let program = compile(&compiler, "scda.c", prefix.path(), &arguments, &name);
+        // MPICH is slow with more ranks than processors.
+        let all: &[u32] = if library.is_empty() { &[1, 2, 3, 4] } else { &[1, 3] };
+        for ranks in all.iter().copied() {
+            let folder = tempfile::tempdir().unwrap();
+            assert_eq!(run(mpirun_of(library, ranks).arg(&program).arg(folder.path())), "ok\n");
+            let same = contents(folder.path()) == written[0];
+            assert!(same, "{ranks} ranks of mpirun{library} wrote other bytes");
+        }
+    }
+}
+
+#[test]
+fn the_fortran_module_writes_the_bytes_of_c() {
+    if !present("cc") || !present("gfortran") {
+        return skipped("the Fortran module: no gfortran or C compiler");
+    }
+    let prefix = install();
+    let (lib, share) = (prefix.path().join("lib"), prefix.path().join("share/spile"));
+    let arguments =
+        [format!("-L{}", lib.display()), "-lspile".into(), format!("-Wl,-rpath,{}", lib.display())];
+    let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("cc", "scda.c", prefix.path(), &borrowed, "c");
+    run(Command::new(program).arg(folder.path()));
+    let expected = fs::read(folder.path().join("fields-0")).unwrap();
+    let build = |compiler: &str, name: &str, more: &[String]| {
+        // Modules are written to the working folder.
+        let modules = tempfile::tempdir().unwrap();
+        let program = prefix.path().join(name);
+        let mut command = Command::new(compiler);
+        command.args(["-std=f2018", "-Wall", "-Wno-maybe-uninitialized", "-cpp", "-o"]);
+        command.arg(&program).args(more.iter().filter(|arg| arg.starts_with("-D")));
+        command.arg(share.join("scda.f90")).args(more.iter().filter(|arg| !arg.starts_with("-D")));
+        command.arg(Path::new(HERE).join("tests/scda.F90")).args(&arguments);
+        run(command.current_dir(modules.path()));
+        program
+    };
+    let check = |command: &mut Command| {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(run(mpirun(ranks).arg(&program).arg(folder.path())), "ok\n");
-        assert!(contents(folder.path()) == written[0], "{ranks} ranks wrote other bytes");
+        assert_eq!(run(command.arg(folder.path())).trim(), "ok");
+        assert!(fs::read(folder.path().join("fields")).unwrap() == expected);
+    };
+    check(&mut Command::new(build("gfortran", "alone", &[])));
+    for library in mpi_libraries() {
+        let compiler = format!("mpifort{library}");
+        if !present(&compiler) {
+            skipped(&format!("the Fortran module: no {compiler}"));
+            continue;
+        }
+        let object = prefix.path().join(format!("scda_mpi{library}.o"));
+        let mut command = Command::new(format!("mpicc{library}"));
+        command.arg(format!("-I{}", prefix.path().join("include").display()));
+        run(command.args(["-c", "-o"]).arg(&object).arg(share.join("scda_mpi.c")));
+        let object = object.display().to_string();
+        let handles = share.join("scda_f08.f90").display().to_string();
+        for more in [
+            vec!["-DWITH_MPI".into(), object.clone()],
+            vec!["-DWITH_F08".into(), handles, object.clone()],
+        ] {
+            let program = build(&compiler, &format!("{}{library}", &more[0][2..]), &more);
+            for ranks in [1, 3] {
+                check(mpirun_of(library, ranks).arg(&program));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_example_of_the_readme_is_valid_c_and_cxx() {
+    if !present("cc") || !present("c++") {
+        return skipped("the C interface in C++: no C++ compiler");
+    }
+    let prefix = install();
+    let readme = fs::read_to_string(Path::new(HERE).join("README.md")).unwrap();
+    let example = readme.split("```c\n").nth(1).unwrap().split("```").next().unwrap();
+    let (includes, body): (Vec<&str>, Vec<&str>) =
+        example.lines().partition(|line| line.starts_with("#include"));
+    let program = |include: &str, body: &str| {
+        format!(
+            "{}\n{include}\nstatic double field[1000];\nint main (void) {{\n{body}\nreturn err; }}\n",
+            includes.join("\n")
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let serial = program("", &body.join("\n"));
+    let parallel = program("#include <scda_mpi.h>", &body.join("\n"));
+    let parallel = parallel.replace("(NULL,", "(scda_comm_mpi (MPI_COMM_WORLD),");
+    assert_ne!(serial.matches("scda_comm_mpi").count(), parallel.matches("scda_comm_mpi").count());
+    let include = format!("-I{}", prefix.path().join("include").display());
+    let lib = prefix.path().join("lib").display().to_string();
+    let compile = |compiler: &str, name: &str, text: &str, flags: &[&str]| {
+        let source = folder.path().join(name);
+        fs::write(&source, text).unwrap();
+        let mut command = Command::new(compiler);
+        command.args(flags).args(["-pedantic-errors", "-Wall", "-Wextra", &include]).arg(&source);
+        command.args([&format!("-L{lib}"), &format!("-Wl,-rpath,{lib}"), "-o"]);
+        run(command.arg(source.with_extension("")).arg("-lspile"));
+        source.with_extension("")
+    };
+    for (compiler, name, flags) in [
+        ("cc", "c.c", &["-std=c99", "-Werror"][..]),
+        ("c++", "cxx.cpp", &["-std=c++17", "-Werror"]),
+    ] {
+        let program = compile(compiler, name, &serial, flags);
+        run(Command::new(program).current_dir(folder.path()));
+        assert!(fs::remove_file(folder.path().join("state.scda")).is_ok());
+    }
+    for library in mpi_libraries() {
+        compile(&format!("mpicxx{library}"), "mpi.cpp", &parallel, &["-std=c++17"]);
     }
 }
 

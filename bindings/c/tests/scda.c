@@ -41,7 +41,7 @@ static scda_file_t *
 create (const char *path)
 {
   int                 err = -1;
-  scda_file_t        *f = scda_fopen (communicator (), path, 'w', (char *) "every", &err);
+  scda_file_t        *f = scda_fopen (communicator (), path, 'w', "every", &err);
   CHECK (f != NULL && err == 0);
   return f;
 }
@@ -93,7 +93,7 @@ write_all (const char *path, int indirect, int encode)
     }
   }
   options.vendor = "scda.c";
-  f = scda_fopen_with (communicator (), path, 'w', (char *) "user", &options, &err);
+  f = scda_fopen_with (communicator (), path, 'w', "user", &options, &err);
   CHECK (f != NULL && err == 0);
   f = scda_fwrite_inline (f, rank == size - 1 ? "0123456789abcdef0123456789abcde\n" : NULL, "inline",
                           size - 1, &err);
@@ -285,6 +285,172 @@ wrong (const char *path)
   f = scda_fopen (communicator (), path, 'r', NULL, &err);
   f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
   CHECK (f && !scda_fread_block_data (f, NULL, 0, 0, &err) && err == SCDA_ERR_ARGUMENT);
+
+  /* A length that exceeds the user string is an error, and its bytes are not read. */
+  err = 0;
+  f = create (path);
+  scda_fset_userstr_length (f, UINT64_MAX);
+  CHECK (!scda_fwrite_block (f, NULL, 0, long_user, 0, 0, &err) && err == SCDA_ERR_ARGUMENT);
+}
+
+/* Collective arguments that differ are an error on all processes. */
+static void
+different (const char *path)
+{
+  uint64_t            counts[64], bytes[64], sizes[1] = { 3 }, N, E;
+  char                type, text[4];
+  const void         *at[1] = { "abc" };
+  int                 err, q, decode, last = rank == size - 1;
+  scda_options_t      options = SCDA_OPTIONS_DEFAULT;
+  scda_file_t        *f;
+
+  if (size == 1) {
+    return;
+  }
+  for (q = 0; q < size; ++q) {
+    counts[q] = 1;
+    bytes[q] = 3;
+  }
+  options.checksums = last;
+  CHECK (!scda_fopen_write (communicator (), path, "", &options, &err) && err == SCDA_ERR_ARGUMENT);
+  CHECK (!scda_fopen_write (communicator (), path, last ? "a" : "b", NULL, &err));
+  CHECK (!scda_fwrite_block (create (path), "ab", 1 + last, "", 0, 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  CHECK (!scda_fwrite_inline (create (path), "0123456789abcdef0123456789abcdef", "", last, &err));
+  CHECK (!scda_fwrite_array (create (path), "abc", counts, 3, 0, "", last, &err));
+  CHECK (!scda_fwrite_array (create (path), last ? (const void *) at : "abc", counts, 3, last, "", 0,
+                             &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  /* (S_q) of another process. */
+  bytes[0] = last ? 4 : 3;
+  CHECK (!scda_fwrite_varray (create (path), "abc", counts, sizes, bytes, 0, "", 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  bytes[0] = 3;
+  f = scda_fwrite_array (create (path), "abc", counts, 3, 0, "", 0, &err);
+  f = scda_fwrite_varray (f, "abc", counts, sizes, bytes, 0, "", 0, &err);
+  CHECK (scda_fclose (f, &err) == 0);
+  decode = last;
+  f = scda_fopen_read (communicator (), path, NULL, &err);
+  CHECK (!scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  decode = 0;
+  f = scda_fopen_read (communicator (), path, NULL, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+  CHECK (f && !scda_fread_array_data (f, NULL, counts, last ? 4 : 3, 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  f = scda_fopen_read (communicator (), path, NULL, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+  f = scda_fread_array_data (f, NULL, counts, 3, 0, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+  f = scda_fread_varray_sizes (f, sizes, counts, &err);
+  CHECK (f && sizes[0] == 3);
+  bytes[0] = last ? 4 : 3;
+  CHECK (!scda_fread_varray_data (f, text, counts, sizes, bytes, 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+}
+
+/* Fields, attributes, index and checksums. */
+static void
+fields (const char *path, int indirect)
+{
+  uint64_t            counts[64], first, k, shape[1] = { 2 }, lengths[ELEMENTS + 1];
+  uint32_t            pairs[2 * ELEMENTS + 2], items[3 * ELEMENTS + 1], *end = items;
+  const void         *pair_at[ELEMENTS + 1], *item_at[ELEMENTS + 1];
+  void               *pair_to[ELEMENTS + 1], *item_to[ELEMENTS + 1];
+  char                text[64], name[59];
+  size_t              length = sizeof (text);
+  int                 err = -1;
+  scda_options_t      options = SCDA_OPTIONS_DEFAULT;
+  scda_field_t        pair = SCDA_FIELD_DEFAULT, list = SCDA_FIELD_DEFAULT, other;
+  scda_field_info_t   info;
+  scda_file_t        *f;
+
+  split (counts, &first);
+  for (k = 0; k < counts[rank]; ++k) {
+    uint32_t            element = (uint32_t) (first + k), i;
+    pair_at[k] = pair_to[k] = pairs + 2 * k;
+    pairs[2 * k] = element;
+    pairs[2 * k + 1] = 7 * element;
+    lengths[k] = element % 4;
+    item_at[k] = item_to[k] = end;
+    for (i = 0; i < element % 4; ++i) {
+      *end++ = 100 * element + i;
+    }
+  }
+  pair.name = "mesh/pair";
+  pair.type = "<u4";
+  pair.rank = 1;
+  pair.shape = shape;
+  pair.version = 2;
+  pair.attrs = "{\"units\":\"m\"}";
+  list.name = "mesh/list";
+  list.type = "<u4";
+  list.encode = 1;
+  options.vendor = "scda.c";
+  options.index = options.checksums = 1;
+  f = scda_fopen_write (communicator (), path, "fields", &options, &err);
+  f = scda_fwrite_attrs (f, "", "{\"name\":\"fields\",\"version\":1}", &err);
+  f = scda_fwrite_field (f, &pair, indirect ? (const void *) pair_at : pairs, counts, indirect, &err);
+  f = scda_fwrite_ragged_field (f, &list, indirect ? (const void *) item_at : items, counts, lengths,
+                                indirect, &err);
+  CHECK (scda_fclose (f, &err) == 0 && err == 0);
+
+  f = scda_fopen_read (communicator (), path, name, &err);
+  CHECK (f && !strcmp (name, "fields"));
+  f = scda_find_field (f, "mesh/pair", &info, &err);
+  CHECK (f && info.section == 'A' && info.N == ELEMENTS && info.E == 8 && !strcmp (info.type, "<u4"));
+  CHECK (info.rank == 1 && info.shape[0] == 2 && info.version == 2 && !info.encoded);
+  f = scda_find_field (f, "mesh/list", &info, &err);
+  CHECK (f && info.section == 'V' && info.N == ELEMENTS && info.E == 4 && info.encoded);
+  CHECK (info.rank == 0 && info.version == 0);
+  f = scda_find_field (f, "none", &info, &err);
+  CHECK (f && info.section == 0 && err == 0);
+  f = scda_find_attrs (f, "", text, &length, &err);
+  CHECK (f && !strcmp (text, "{\"name\":\"fields\",\"version\":1}") && length == strlen (text));
+  length = 4;
+  f = scda_find_attrs (f, "mesh/pair", text, &length, &err);
+  CHECK (f && length == strlen ("{\"version\":2,\"units\":\"m\"}") && !strcmp (text, "{\"v"));
+  memset (pairs, 0, sizeof (pairs));
+  memset (items, 0, sizeof (items));
+  memset (lengths, 0, sizeof (lengths));
+  /* In any order. */
+  f = scda_fread_field_lengths (f, &list, lengths, counts, &err);
+  f = scda_fread_ragged_field (f, &list, indirect ? (void *) item_to : items, counts, lengths,
+                               indirect, &err);
+  f = scda_fread_field (f, &pair, indirect ? (void *) pair_to : pairs, counts, indirect, &err);
+  CHECK (f != NULL && err == 0);
+  end = items;
+  for (k = 0; k < counts[rank]; ++k) {
+    uint32_t            element = (uint32_t) (first + k), i;
+    CHECK (pairs[2 * k] == element && pairs[2 * k + 1] == 7 * element && lengths[k] == element % 4);
+    for (i = 0; i < element % 4; ++i) {
+      CHECK (*end++ == 100 * element + i);
+    }
+  }
+  CHECK (scda_fclose (f, &err) == 0);
+
+  /* Another type, shape or version, a missing field, a wrong partition, invalid descriptions. */
+  for (k = 0; k < 9; ++k) {
+    other = pair;
+    shape[0] = 2;
+    f = scda_fopen_read (communicator (), path, NULL, &err);
+    switch (k) {
+    case 0: other.type = "<i4"; break;
+    case 1: other.version = 3; break;
+    case 2: other.name = "mesh/none"; break;
+    case 3: other.rank = 0; break;
+    case 4: counts[0] += 1; break;
+    case 5: other.type = "number"; break;
+    case 6: other.name = NULL; break;
+    case 7: shape[0] = UINT64_MAX; break;
+    case 8: other.rank = 2000000000; other.shape = NULL; break;
+    }
+    CHECK (!scda_fread_field (f, &other, pairs, counts, 0, &err) && err != 0);
+    counts[0] -= k == 4;
+  }
+  shape[0] = 2;
+  err = 0;
+  CHECK (!scda_fwrite_attrs (create (path), "", "no JSON", &err) && err == SCDA_ERR_ARGUMENT);
 }
 
 /* Counts that are too large are an error; `dbytes` is not read. */
@@ -360,6 +526,13 @@ main (int argc, char **argv)
   snprintf (path, sizeof (path), "%s/large", argv[1]);
   too_large (path);
   CHECK (rank != 0 || remove (path) == 0);
+  snprintf (path, sizeof (path), "%s/different", argv[1]);
+  different (path);
+  CHECK (size == 1 || rank != 0 || remove (path) == 0);
+  for (indirect = 0; indirect < 2; ++indirect) {
+    snprintf (path, sizeof (path), "%s/fields-%d", argv[1], indirect);
+    fields (path, indirect);
+  }
   for (indirect = 0; indirect < 2; ++indirect) {
     for (encode = 0; encode < 2; ++encode) {
       snprintf (path, sizeof (path), "%s/%d-%d", argv[1], indirect, encode);

@@ -41,8 +41,21 @@ impl Drop for Disk {
 
 /// `mpirun` with a timeout for a job of `ranks` processes; the program is to be added.
 pub(crate) fn mpirun(ranks: u32) -> Command {
-    let mut command = Command::new("mpirun");
-    let version = Command::new("mpirun").arg("--version").output();
+    mpirun_of("", ranks)
+}
+
+/// The MPI libraries of the machine, as the endings of their programs: that of `mpicc`, which is empty, and on Debian
+/// MPICH.
+pub(crate) fn mpi_libraries() -> Vec<&'static str> {
+    let all = ["", ".mpich"].into_iter();
+    all.filter(|end| present(&format!("mpicc{end}")) && present(&format!("mpirun{end}"))).collect()
+}
+
+/// [`mpirun`] of one of the [`mpi_libraries`].
+pub(crate) fn mpirun_of(library: &str, ranks: u32) -> Command {
+    let name = format!("mpirun{library}");
+    let mut command = Command::new(&name);
+    let version = Command::new(&name).arg("--version").output();
     if version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("Open MPI")) {
         // Other implementations allow root and oversubscription by default.
         command.args(["--allow-run-as-root", "--oversubscribe", "--timeout", "300"]);
