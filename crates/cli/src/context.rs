@@ -304,8 +304,8 @@ fn is_closed_pipe(error: &Error) -> bool {
 }
 
 fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    (width.0 > 0).then_some(usize::from(width.0))
 }
 
 /// The files that match a pattern that the shell did not expand, sorted.

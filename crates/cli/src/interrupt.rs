@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use spile::{cancel, sink};
 
 /// Time for running operations to return.
@@ -14,22 +13,22 @@ const GRACE: Duration = Duration::from_secs(1);
 
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
 
-/// Installs the handler. A signal that the caller ignores, as shells do for background jobs, stays ignored.
+/// Installs the handler. A signal that the caller ignores, as shells do for background jobs, stays ignored. Without a
+/// handler the system ends the process, which removes files without a name.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let ignored = ignored_signals();
-        let handled =
-            [SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-        // Without a handler the system ends the process, which removes files without a name.
-        if let Ok(signals) = Signals::new(handled) {
-            std::thread::spawn(move || wait(signals));
+        let mut handled = vec![SIGINT, SIGTERM];
+        handled.retain(|signal| ignored >> (signal - 1) & 1 == 0);
+        if let Some(wait) = system::handler(&handled) {
+            std::thread::spawn(move || wait().map(end));
         }
     });
 }
 
-fn wait(mut signals: Signals) {
-    let Some(signal) = signals.forever().next() else { return };
+/// Cancels all operations and ends the process.
+fn end(signal: i32) {
     RECEIVED.store(signal, Ordering::SeqCst);
     cancel::stop_all(true);
     let start = Instant::now();
@@ -46,9 +45,44 @@ pub(crate) fn status() -> Option<u8> {
     (signal != 0).then(|| u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
-/// Bit mask of the signals that the process ignores.
+/// Bit mask of the signals that the process ignores; 0 on systems other than Linux.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(unix)]
+mod system {
+    use signal_hook::iterator::Signals;
+
+    /// A function that waits for the first of the signals.
+    pub(super) fn handler(signals: &[i32]) -> Option<impl FnOnce() -> Option<i32> + use<>> {
+        let mut signals = Signals::new(signals).ok()?;
+        Some(move || signals.forever().next())
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    /// A function that waits for the first of the signals.
+    pub(super) fn handler(signals: &[i32]) -> Option<impl FnOnce() -> Option<i32> + use<>> {
+        let received = Arc::new(AtomicUsize::new(0));
+        for &signal in signals {
+            let number = usize::try_from(signal).ok()?;
+            signal_hook::flag::register_usize(signal, received.clone(), number).ok()?;
+        }
+        Some(move || {
+            loop {
+                match received.load(Ordering::SeqCst) {
+                    0 => std::thread::sleep(Duration::from_millis(20)),
+                    signal => return i32::try_from(signal).ok(),
+                }
+            }
+        })
+    }
 }

@@ -57,6 +57,7 @@ pub mod frames;
 pub mod layout;
 pub mod limits;
 pub mod metadata;
+pub mod os;
 pub mod physical;
 mod plan;
 pub mod read;

@@ -12,18 +12,15 @@ mod unfinished;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{FallocateFlags, FlockOperation, Gid, MemfdFlags, Uid};
-use rustix::io::Errno;
 use tempfile::TempPath;
 
 #[cfg(feature = "testkit")]
 use crate::testkit::faults::{self, Call};
-use crate::{Error, ErrorKind, Result, Source, cancel};
-use names::{exists, follow, handle, is_at, named, unnamed};
+use crate::{Error, ErrorKind, Result, Source, cancel, os};
+use names::{exists, folder, follow, named};
 
 pub use folder::FolderSink;
 pub use names::sync_folder;
@@ -53,8 +50,8 @@ pub struct Sink {
     attached: Vec<FolderSink>,
     /// Folders that are removed after the commit.
     obsolete: Vec<PathBuf>,
-    /// Lock of the target while it is replaced.
-    lock: Option<File>,
+    /// Lock of the file, or of the target while it is replaced.
+    lock: Option<os::WriteLock>,
     /// The file is modified in place.
     _edit: Option<unfinished::Edit>,
     /// Position of the sequential writer ([`io::Write`]).
@@ -78,7 +75,7 @@ impl Sink {
     /// unnamed files, the name `.NAME.XXXXXX.part`. Fails with `Exists` if `path` exists and may not be
     /// replaced.
     pub fn create(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<Self> {
-        Self::start(path.as_ref(), overwrite, unnamed)
+        Self::start(path.as_ref(), overwrite, |path| os::unnamed_file(folder(path)))
     }
 
     /// Chooses a temporary name for a new file, which another library creates there; [`Sink::adopt`] continues with that
@@ -101,8 +98,7 @@ impl Sink {
             // Those of the first file at this name, which is still open.
             let first = self.file.metadata()?;
             file.set_permissions(first.permissions())?;
-            let (user, group) = (Uid::from_raw(first.uid()), Gid::from_raw(first.gid()));
-            let _ = rustix::fs::fchown(&file, Some(user), Some(group));
+            os::copy_owner(&file, &first);
             Ok(file)
         };
         self.file = adopt().map_err(|e| self.io(e))?;
@@ -140,9 +136,7 @@ impl Sink {
             };
             if let Some(old) = old {
                 file.set_permissions(old.permissions())?;
-                // Only root may change the owner; other users own the file already.
-                let (user, group) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
-                let _ = rustix::fs::fchown(&file, Some(user), Some(group));
+                os::copy_owner(&file, &old);
             }
             Ok((file, name))
         };
@@ -165,7 +159,7 @@ impl Sink {
     /// Fills the empty file with the bytes of `old`. Returns `false` if they would have to be copied and are
     /// more than `largest`.
     fn clone_bytes(&self, old: &File, largest: u64) -> io::Result<bool> {
-        if rustix::fs::ioctl_ficlone(&self.file, old).is_ok() {
+        if os::share_blocks(&self.file, old).is_ok() {
             return Ok(true);
         }
         let len = old.metadata()?.len();
@@ -205,36 +199,25 @@ impl Sink {
     /// Waits for an exclusive advisory lock (`flock`), held until the sink is dropped. Read the file after
     /// this call to see its current content. Readers are not blocked.
     pub fn edit(path: impl AsRef<Path>) -> Result<Self> {
-        Self::edit_with(path.as_ref(), FlockOperation::LockExclusive)
+        Self::edit_with(path.as_ref(), true)
     }
 
     /// Opens an existing file to modify it in place, as [`Sink::edit`] does. Fails with `Io` if another
     /// process holds the lock, instead of waiting.
     pub fn edit_alone(path: impl AsRef<Path>) -> Result<Self> {
-        Self::edit_with(path.as_ref(), FlockOperation::NonBlockingLockExclusive)
+        Self::edit_with(path.as_ref(), false)
     }
 
-    fn edit_with(path: &Path, lock: FlockOperation) -> Result<Self> {
-        let open = || -> io::Result<(File, u64)> {
-            loop {
-                let file = OpenOptions::new().read(true).write(true).open(path)?;
-                // File systems without locks are accepted.
-                if rustix::fs::flock(&file, lock) == Err(Errno::WOULDBLOCK) {
-                    let busy =
-                        Error::new(ErrorKind::Io, "", "another process is writing this file")
-                            .hint("wait until it has finished; the file can be read meanwhile");
-                    return Err(io::Error::from(busy));
-                }
-                // The previous holder of the lock may have replaced the file.
-                if is_at(&file, path)? {
-                    let len = file.metadata()?.len();
-                    return Ok((file, len));
-                }
-            }
+    fn edit_with(path: &Path, wait: bool) -> Result<Self> {
+        let locked = os::lock_file(path, wait).map_err(|e| Error::io(path, e))?;
+        let Some((file, lock)) = locked else {
+            return Err(Error::new(ErrorKind::Io, "", "another process is writing this file")
+                .with_path(path)
+                .hint("wait until it has finished; the file can be read meanwhile"));
         };
-        let (file, len) = open().map_err(|e| Error::io(path, e))?;
+        let len = file.metadata().map_err(|e| Error::io(path, e))?.len();
         let edit = Some(unfinished::Edit::new());
-        Ok(Self { _edit: edit, ..Self::over(file, path.to_path_buf(), len) })
+        Ok(Self { lock: Some(lock), _edit: edit, ..Self::over(file, path.to_path_buf(), len) })
     }
 
     /// A pipe, terminal or other file that can only be written from its beginning to its end; `name` is used
@@ -245,9 +228,7 @@ impl Sink {
 
     /// A file in memory, without a name: [`Sink::source`] returns its bytes, and a commit changes nothing on disk.
     pub fn in_memory() -> Result<Self> {
-        let file = rustix::fs::memfd_create("spile", MemfdFlags::CLOEXEC);
-        let file = file.map_err(|e| Error::from(io::Error::from(e)))?;
-        Ok(Self::over(File::from(file), "memory".into(), 0))
+        Ok(Self::over(os::memory_file()?, "memory".into(), 0))
     }
 
     /// Whether the file can only be written [from its beginning to its end](Sink::stream).
@@ -262,21 +243,22 @@ impl Sink {
 
     /// The bytes written so far, as a source.
     pub fn source(&self) -> Result<Source> {
-        Source::open(handle(&self.file))
+        let file = self.file.try_clone().map_err(|e| self.io(e))?;
+        Source::from_file(file, &self.path)
     }
 
     /// Writes `bytes` at `offset`; may be called from several threads at once.
     pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         #[cfg(feature = "testkit")]
         if let Some((written, error)) = faults::strike(|| Call::Write(offset, bytes.to_vec())) {
-            let _ = self.file.write_all_at(&bytes[..written], offset);
+            let _ = os::write_all_at(&self.file, &bytes[..written], offset);
             return Err(self.io(error).at(offset));
         }
         cancel::ensure_running().map_err(|e| e.with_path(&self.path))?;
         if self.stream {
             return self.append(offset, bytes);
         }
-        self.file.write_all_at(bytes, offset).map_err(|e| self.io(e).at(offset))
+        os::write_all_at(&self.file, bytes, offset).map_err(|e| self.io(e).at(offset))
     }
 
     /// Writes `bytes` to a stream, whose end must be at `offset`.
@@ -304,13 +286,12 @@ impl Sink {
         if len <= old {
             return Ok(());
         }
-        let reserved =
-            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), old, len - old) {
-                Ok(()) => Ok(()),
-                // Not supported by this file system: writing zeros allocates the blocks.
-                Err(Errno::OPNOTSUPP) => self.fill_with_zeros(old, len),
-                Err(error) => Err(self.io(error.into())),
-            };
+        let reserved = match os::reserve(&self.file, old, len) {
+            Ok(true) => Ok(()),
+            // Writing zeros allocates the blocks.
+            Ok(false) => self.fill_with_zeros(old, len),
+            Err(error) => Err(self.io(error)),
+        };
         if reserved.is_err() {
             self.set_len(old)?;
         }
@@ -320,11 +301,7 @@ impl Sink {
     /// Allocates disk blocks for the bytes `from..len` without changing the length of the file, if the
     /// file system supports it. Fails only if the disk is full.
     pub fn set_aside(&self, from: u64, len: u64) -> Result<()> {
-        let flags = FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, flags, from, len.saturating_sub(from)) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(self.io(error.into())),
-            _ => Ok(()),
-        }
+        os::set_aside(&self.file, from, len).map_err(|e| self.io(e))
     }
 
     fn fill_with_zeros(&self, from: u64, to: u64) -> Result<()> {

@@ -10,7 +10,6 @@ mod joined;
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +18,7 @@ use memmap2::Mmap;
 
 use crate::cancel;
 use crate::error::human_bytes;
-use crate::{Error, Result};
+use crate::{Error, Result, os};
 use joined::Joined;
 
 pub use joined::Part;
@@ -69,6 +68,12 @@ impl Source {
         Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File(file)))
     }
 
+    /// A source over an open file, which `path` names in messages.
+    pub(crate) fn from_file(file: File, path: &Path) -> Result<Self> {
+        let len = file.metadata().map_err(|e| Error::io(path, e))?.len();
+        Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File(file)))
+    }
+
     /// Opens a regular file for positioned reads and maps it for zero-copy views.
     ///
     /// # Safety
@@ -89,7 +94,7 @@ impl Source {
     #[allow(unsafe_code)]
     pub fn map_copy(bytes: &[u8]) -> Result<Self> {
         let file = tempfile::tempfile()?;
-        file.write_all_at(bytes, 0)?;
+        os::write_all_at(&file, bytes, 0)?;
         // SAFETY: the file has no name and its only handle is moved into the source, so it cannot be
         // shortened or rewritten.
         let map = unsafe { Mmap::map(&file) }?;
@@ -204,7 +209,7 @@ impl Source {
         if let Bytes::File(file) = &self.0.bytes
             && !self.is_stopped()
             && buffer.len() <= ONE_CALL
-            && file.read_at(buffer, offset).is_ok_and(|done| done == buffer.len())
+            && os::read_at(file, buffer, offset).is_ok_and(|done| done == buffer.len())
         {
             self.count(buffer.len());
             return Ok(());
@@ -223,7 +228,7 @@ impl Source {
         self.ensure_running()?;
         let done = match &self.0.bytes {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
-                fill(|buffer, at| file.read_at(buffer, at), offset, buffer)
+                fill(|buffer, at| os::read_at(file, buffer, at), offset, buffer)
                     .map_err(|(e, at)| self.io(e).at(at))?
             }
             Bytes::Foreign(reader) => {

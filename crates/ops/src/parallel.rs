@@ -7,13 +7,14 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde_json::json;
 use spile_core::format::{
     RegionFile, Regions, WriteOptions, Writer, ensure_replaceable, writer_of,
 };
+use spile_core::os::Stamp;
 use spile_core::sink::FolderSink;
 use spile_core::{Dataset, Error, ErrorKind, Format, Hint, Overwrite, Result, Sink};
 
@@ -141,7 +142,10 @@ impl Parallel {
         let mut rows = Vec::new();
         for file in files {
             let meta = fs::metadata(file).map_err(|e| Error::io(file, e))?;
-            rows.push(json!([file.to_string_lossy(), meta.len(), meta.mtime(), meta.mtime_nsec()]));
+            let Stamp { len, modified, .. } = Stamp::from(&meta);
+            let modified = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let (seconds, rest) = (modified.as_secs(), modified.subsec_nanos());
+            rows.push(json!([file.to_string_lossy(), len, seconds, rest]));
         }
         let version = env!("CARGO_PKG_VERSION");
         let identity = json!({ "request": request, "version": version, "files": rows });

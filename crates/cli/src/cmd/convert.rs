@@ -2,11 +2,11 @@
 
 mod many;
 
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use spile::error::human_bytes;
 use spile::format::{Compression, Format, Loss, LossKind, WriteOptions};
+use spile::os;
 use spile::sink::Sink;
 use spile_ops::convert::{self, LossGroup, LossRow, Plan, convert};
 use spile_ops::diff::Row;
@@ -177,8 +177,8 @@ impl Job<'_> {
         }
         let content = self.selected(content)?;
         let plan = self.plan(&content)?;
-        let stdout = std::io::stdout().as_fd().try_clone_to_owned().map_err(Error::from)?;
-        let mut sink = Sink::stream(stdout.into(), "standard output");
+        let stdout = os::standard_output().map_err(Error::from)?;
+        let mut sink = Sink::stream(stdout, "standard output");
         let options = self.write.options();
         let found = convert::convert_stream(self.format, &content, &plan, &mut sink, &options);
         let found = found.map_err(|e| e.with_path(self.from))?;

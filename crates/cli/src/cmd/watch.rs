@@ -1,10 +1,10 @@
 //! `spile watch`.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use spile::format::Folder;
 use spile::layout::ArrayDesc;
+use spile::os::Stamp;
 use spile::semantics::Role;
 use spile_ops::watch::{Frame, Growth, frames, growth, watch};
 
@@ -29,13 +29,8 @@ pub(crate) struct WatchArgs {
     count: Option<u64>,
 }
 
-/// Inode, length and modification time of a file, to detect changes.
-type Stamp = (u64, u64, SystemTime);
-
 fn stamp(path: &Path) -> Result<Stamp> {
-    let meta = std::fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta)));
-    let (modified, meta) = meta.map_err(|e| Error::io(path, e))?;
-    Ok((meta.ino(), meta.len(), modified))
+    std::fs::metadata(path).map(|meta| Stamp::from(&meta)).map_err(|e| Error::io(path, e))
 }
 
 /// The stamps of all files of a dataset; files that are removed meanwhile are ignored.
@@ -51,7 +46,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
     let pause = Duration::try_from_secs_f64(args.interval.clamp(0.001, 86_400.0))
         .unwrap_or(Duration::from_secs(1));
     let open = || spile::open_with(path, &context.options());
-    let (mut inode, mut seen) = (stamp(path)?.0, stamps(path)?);
+    let (mut inode, mut seen) = (stamp(path)?.identity, stamps(path)?);
     let mut dataset = open()?;
     let is_trace = |desc: &ArrayDesc| desc.semantics().role == Role::Trace;
     if dataset.tree().frames().is_none() && dataset.arrays().any(|(_, _, desc)| is_trace(desc)) {
@@ -77,10 +72,10 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
             return Ok(Exit::Yes);
         }
         std::thread::sleep(pause);
-        let (same, now) = (stamp(path)?.0 == inode, stamps(path)?);
+        let (same, now) = (stamp(path)?.identity == inode, stamps(path)?);
         if !same {
             // The file was replaced.
-            (inode, next) = (stamp(path)?.0, 0);
+            (inode, next) = (stamp(path)?.identity, 0);
             (dataset, opened) = (open()?, now.clone());
         } else if dataset.refresh().map_err(|e| e.with_path(path))? {
             // New frames are in the dataset.

@@ -6,12 +6,12 @@ pub(crate) mod text;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd as _;
 
 use anstyle::Style;
 use serde::Serialize;
 use spile::Dataset;
 use spile::error::{Error, Result};
+use spile::os;
 
 use crate::context::{Context, Entry};
 use crate::progress;
@@ -77,8 +77,7 @@ impl Write for Screen {
 
 impl Output {
     pub(crate) fn stdout(context: &Context) -> Result<Self> {
-        let file =
-            io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(stdout_error)?;
+        let file = os::standard_output().map_err(stdout_error)?;
         let writer = BufWriter::with_capacity(64 << 10, Screen(file));
         Ok(Self { writer, colour: context.colour, width: context.width })
     }

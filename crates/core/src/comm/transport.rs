@@ -3,15 +3,13 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{
     Comm, PACKED, SharedSink, SharedSource, agree, broadcast_message, broadcast_number, pack, total,
 };
-use crate::{Error, Overwrite, Result, Sink, Source};
+use crate::{Error, Overwrite, Result, Sink, Source, os};
 
 /// Largest transfer in bytes; MPI counts are `int`.
 const PIECE: usize = 1 << 30;
@@ -166,7 +164,8 @@ impl<T: Transport> Comm for Ranks<T> {
             });
         }
         let name = broadcast_message(self, 0, &agree(self, name)?)?;
-        let file = self.open_file(Path::new(OsStr::from_bytes(&name)), path, true)?;
+        let name = os::path_from_bytes(&name).map_err(|e| Error::io(path, e))?;
+        let file = self.open_file(name, path, true)?;
         agree(self, sink.as_mut().map_or(Ok(()), Sink::adopt))?;
         Ok(Box::new(RanksSink { file, sink, reserved: Cell::new(0), end: Cell::new(0) }))
     }

@@ -1,34 +1,21 @@
 //! Commit: a complete file, and the folders that belong to it, get their names.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FlockOperation};
 use tempfile::TempPath;
 
-use super::names::{exchange, exists, flush_folder, folder, handle, is_at, temporary_prefix};
+use super::names::{exists, flush_folder, folder, temporary_prefix};
 use super::{FolderSink, Overwrite, Pending, SUFFIX, Sink, unfinished};
 use crate::Result;
+use crate::os::{self, exchange};
 
 impl Sink {
     /// Waits until no other writer that calls this function replaces the target, and keeps others from it until
     /// this sink is dropped. Returns whether the target exists; without it there is nothing to wait for.
     pub fn lock_target(&mut self) -> Result<bool> {
-        let lock = || -> io::Result<Option<File>> {
-            loop {
-                let file = match File::open(&self.target) {
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-                    file => file?,
-                };
-                // File systems without locks are accepted.
-                let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
-                if is_at(&file, &self.target)? {
-                    return Ok(Some(file));
-                }
-            }
-        };
-        self.lock = lock().map_err(|e| self.io(e))?;
+        self.lock = os::lock_target(&self.target).map_err(|e| self.io(e))?;
         Ok(self.lock.is_some())
     }
 
@@ -109,7 +96,9 @@ impl Sink {
             });
         }
         // There is no old file, or the file system cannot exchange names.
-        name.persist(&self.target).map_err(|e| e.error)?;
+        fs::rename(&name, &self.target)?;
+        // The temporary name no longer exists.
+        let _ = name.keep();
         flush_folder(&self.target)
     }
 
@@ -123,7 +112,6 @@ impl Sink {
     }
 
     fn link(&self, path: &Path) -> io::Result<()> {
-        rustix::fs::linkat(CWD, handle(&self.file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
-        Ok(())
+        os::link_unnamed(&self.file, path)
     }
 }

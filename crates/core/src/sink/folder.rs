@@ -6,18 +6,16 @@
 //! same target removes it when its lock is released. On file systems that cannot exchange names, an existing
 //! target is renamed to `.NAME.XXXXXX.old` first; the next writer restores it if a kill came in between.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FlockOperation, RenameFlags};
-use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::names::{exchange, exists, flush_folder, folder, follow, temporary_prefix};
+use super::names::{exists, flush_folder, folder, follow, temporary_prefix};
 use super::{Overwrite, SUFFIX, Sink, unfinished};
-use crate::{Error, Result};
+use crate::os::{FolderLock, exchange, rename_new};
+use crate::{Error, Result, os};
 
 /// Up to this number of files are synced one by one.
 const FEW: usize = 8;
@@ -35,8 +33,8 @@ pub struct FolderSink {
     part: TempDir,
     /// Marks the temporary folder as unfinished output.
     _unfinished: unfinished::Name,
-    /// Handle with the lock that marks the folder as in use.
-    lock: File,
+    /// Marks the folder as in use.
+    _lock: FolderLock,
 }
 
 impl FolderSink {
@@ -53,15 +51,13 @@ impl FolderSink {
         if overwrite == Overwrite::Never && fs::symlink_metadata(&target).is_ok() {
             return Err(exists(path));
         }
-        let start = || -> io::Result<(TempDir, File)> {
+        let start = || -> io::Result<(TempDir, FolderLock)> {
             let mut builder = tempfile::Builder::new();
-            builder.prefix(&prefix).suffix(SUFFIX).permissions(Permissions::from_mode(0o777));
+            builder.prefix(&prefix).suffix(SUFFIX);
+            os::grant(&mut builder, 0o777);
             loop {
                 let part = builder.tempdir_in(folder(&target))?;
-                // File systems without locks are accepted.
-                let locked = File::open(part.path()).inspect(|lock| {
-                    let _ = rustix::fs::flock(lock, FlockOperation::LockExclusive);
-                });
+                let locked = FolderLock::wait(part.path());
                 // Another writer may have removed it before it was locked.
                 if part.path().exists() {
                     return Ok((part, locked?));
@@ -71,7 +67,7 @@ impl FolderSink {
         let (part, lock) = start().map_err(|e| Error::io(path, e))?;
         let unfinished = unfinished::Name::new(part.path());
         let path = path.to_path_buf();
-        Ok(Self { path, target, overwrite, part, _unfinished: unfinished, lock })
+        Ok(Self { path, target, overwrite, part, _unfinished: unfinished, _lock: lock })
     }
 
     /// Path as given by the caller.
@@ -144,11 +140,11 @@ impl FolderSink {
     fn sync(&self) -> io::Result<()> {
         let (mut files, mut folders) = (Vec::new(), vec![self.part.path().to_path_buf()]);
         list(self.part.path(), &mut files, &mut folders)?;
-        if files.len() > FEW && rustix::fs::syncfs(&self.lock).is_ok() {
+        if files.len() > FEW && os::sync_file_system(self.part.path()) {
             return Ok(());
         }
         for file in files {
-            File::open(file)?.sync_all()?;
+            os::sync_file(&file)?;
         }
         for folder in folders {
             // The folder that contains a name in it.
@@ -167,16 +163,7 @@ impl FolderSink {
 
     /// Renames the folder to its target, which must not exist.
     fn rename(&self) -> io::Result<()> {
-        let flags = RenameFlags::NOREPLACE;
-        let done = rustix::fs::renameat_with(CWD, self.part.path(), CWD, &self.target, flags);
-        if done == Err(Errno::INVAL) {
-            // Not supported by this file system: check, then rename.
-            if fs::symlink_metadata(&self.target).is_ok() {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            return fs::rename(self.part.path(), &self.target);
-        }
-        Ok(done?)
+        rename_new(self.part.path(), &self.target)
     }
 
     /// Replaces the target, if it exists. Returns the path of what it replaced. Other writers may create or
@@ -198,7 +185,12 @@ impl FolderSink {
                 // The old target now has the temporary name.
                 Ok(()) => return Ok(Some(self.part.path().to_path_buf())),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+                    ) =>
+                {
                     return self.replace_in_two_steps().map(Some);
                 }
                 Err(e) => return Err(e),
@@ -265,10 +257,8 @@ fn remove_stale(target: &Path, prefix: &str) {
                 let _ = fs::remove_dir_all(path);
             }
         } else if name.ends_with(".old") && is_abandoned(&path.with_extension("part")) {
-            let flags = RenameFlags::NOREPLACE;
-            if rustix::fs::renameat_with(CWD, &path, CWD, target, flags).is_err()
-                && (target.exists() || fs::rename(&path, target).is_err())
-            {
+            let exists = |e: io::Error| e.kind() == io::ErrorKind::AlreadyExists;
+            if rename_new(&path, target).is_err_and(exists) {
                 let _ = remove(&path);
             }
         }
@@ -277,9 +267,7 @@ fn remove_stale(target: &Path, prefix: &str) {
 
 /// Whether no writer has locked the folder, which may not exist.
 fn is_abandoned(path: &Path) -> bool {
-    File::open(path).map_or(!path.exists(), |lock| {
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-    })
+    !FolderLock::is_taken(path)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

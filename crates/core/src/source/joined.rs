@@ -4,11 +4,11 @@
 //! not limited by the number of file descriptors.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::open_regular;
+use crate::os::{self, Stamp};
 use crate::{Error, Result};
 
 /// Number of files kept open.
@@ -21,8 +21,8 @@ pub struct Part {
     /// Number of bytes in the parts before this one.
     start: u64,
     len: u64,
-    /// Identity and modification time of the file when the source was created, to detect changes.
-    stamp: [i64; 4],
+    /// The file when the source was created, to detect changes.
+    stamp: Stamp,
 }
 
 impl Part {
@@ -50,7 +50,7 @@ impl Joined {
         for path in paths {
             let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
             let len = meta.len();
-            parts.push(Part { path: path.clone(), start, len, stamp: stamp(&meta) });
+            parts.push(Part { path: path.clone(), start, len, stamp: Stamp::from(&meta) });
             start = start
                 .checked_add(len)
                 .ok_or_else(|| Error::limit("the total length of the files exceeds 64 bits"))?;
@@ -79,7 +79,7 @@ impl Joined {
             let (inside, rest) = (at - part.start, buffer.len() - done);
             let expected = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
             let file = self.file(k)?;
-            let file = |buffer: &mut [u8], at| file.read_at(buffer, at);
+            let file = |buffer: &mut [u8], at| os::read_at(&file, buffer, at);
             let read = super::fill(file, inside, &mut buffer[done..done + expected])
                 .map_err(|(e, at)| Error::io(&part.path, e).at(at))?;
             done += read;
@@ -99,7 +99,7 @@ impl Joined {
             let part = &self.parts[k];
             let (file, _) = open_regular(&part.path).map_err(|e| Error::io(&part.path, e))?;
             let meta = file.metadata().map_err(|e| Error::io(&part.path, e))?;
-            if stamp(&meta) != part.stamp {
+            if Stamp::from(&meta) != part.stamp {
                 let message = "the file has changed since it was opened";
                 return Err(Error::malformed("core-changed", message)
                     .with_path(&part.path)
@@ -114,9 +114,4 @@ impl Joined {
         open.push(entry);
         Ok(file)
     }
-}
-
-/// Inode, length and modification time: differ if a file was replaced or written to.
-fn stamp(meta: &std::fs::Metadata) -> [i64; 4] {
-    [meta.ino().cast_signed(), meta.len().cast_signed(), meta.mtime(), meta.mtime_nsec()]
 }
