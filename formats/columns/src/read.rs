@@ -152,6 +152,9 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
     let header = source.read_vec(0, rows.start.min(HEADER))?;
     table.header = String::from_utf8_lossy(&header).trim_end().to_string();
     table.scope = Scope::of(&table.header, table.rows.columns);
+    if table.grid.is_none() && table.scope.as_ref().is_some_and(|scope| scope.sequence.is_none()) {
+        table.grid = spacing.clock();
+    }
     if let (Some(scope), Some((first, step))) = (&table.scope, table.grid)
         && let Some((start, increment)) = scope.sequence
     {

@@ -16,13 +16,23 @@ pub(crate) struct Spacing {
     last: f64,
     /// All points are finite and on the same side of the first.
     ordered: bool,
+    /// No point is before the one above.
+    rising: bool,
     /// Range of steps that all points so far permit.
     least: f64,
     most: f64,
     /// Range of steps that all points so far permit as printed, and the largest error of a printed point.
     printed: (f64, f64),
     error: f64,
+    /// Points at equal distances, with their numbers and errors, and the distance.
+    sample: Vec<(u64, f64, f64)>,
+    stride: u64,
+    /// The point with the smallest error.
+    best: (u64, f64, f64),
 }
+
+/// Most points of the sample.
+const SAMPLE: usize = 4096;
 
 impl Spacing {
     /// Adds a point that was printed with an error of up to `error`.
@@ -43,8 +53,51 @@ impl Spacing {
             self.printed.0 = self.printed.0.max((distance - error) / count);
             self.printed.1 = self.printed.1.min((distance + error) / count);
         }
+        self.rising = point.is_finite() && (self.count == 0 || self.rising && point >= self.last);
+        self.collect(point, error);
         self.last = point;
         self.count += 1;
+    }
+
+    fn collect(&mut self, point: f64, error: f64) {
+        if self.count == 0 || error < self.best.2 {
+            self.best = (self.count, point, error);
+        }
+        self.stride = self.stride.max(1);
+        if !self.count.is_multiple_of(self.stride) {
+            return;
+        }
+        if self.sample.len() == SAMPLE {
+            self.stride *= 2;
+            self.sample.retain(|(number, ..)| number.is_multiple_of(self.stride));
+        }
+        if self.count.is_multiple_of(self.stride) {
+            self.sample.push((self.count, point, error));
+        }
+    }
+
+    /// Start and step of the times of an oscilloscope, which are uniform even if several are printed alike because
+    /// they have few digits: those that agree with the digits of a sample of the points. `None` if there are none.
+    pub(crate) fn clock(&self) -> Option<(f64, f64)> {
+        if !self.rising || self.last <= self.first {
+            return None;
+        }
+        // Times may be computed in single precision.
+        let floor = f64::from(f32::EPSILON) / 2.0 * self.first.abs().max(self.last.abs());
+        let error = |error: f64| error.max(floor);
+        let (best, at, own) = self.best;
+        let (mut least, mut most) = (0.0_f64, f64::INFINITY);
+        let last = (self.count - 1, self.last, self.error);
+        for (number, point, their) in self.sample.iter().copied().chain([last]) {
+            let distance = number as f64 - best as f64;
+            if distance != 0.0 {
+                let (step, slack) =
+                    ((point - at) / distance, (error(own) + error(their)) / distance.abs());
+                (least, most) = (least.max(step - slack), most.min(step + slack));
+            }
+        }
+        let step = shortest(least, most)?;
+        Some((at - best as f64 * step, step))
     }
 
     /// Start and step; `None` if the points are not uniformly spaced.
@@ -58,6 +111,14 @@ impl Spacing {
         let printed = least <= most && self.error <= PRINTED * step.abs();
         printed.then(|| (self.first, step.abs().clamp(least, most).copysign(step)))
     }
+}
+
+/// The number with the fewest digits from `least` to `most`; `None` if `least` is larger.
+fn shortest(least: f64, most: f64) -> Option<f64> {
+    let middle = f64::midpoint(least, most);
+    let rounded = |digits: usize| format!("{middle:.digits$e}").parse::<f64>().ok();
+    let fits = |number: &f64| *number > 0.0 && (least..=most).contains(number);
+    (0..17).filter_map(rounded).find(fits)
 }
 
 /// Largest error of a printed number: half a unit of its last digit, or that of a 32-bit float if it has at most
@@ -159,6 +220,32 @@ mod tests {
         assert_eq!(grid(&["0.1", "0.2", "0.4"]), None);
         assert_eq!(grid(&["1", "2", "4", "5"]), None);
         assert_eq!(grid(&["1.000", "2.000", "3.003"]), None);
+    }
+
+    #[test]
+    fn times_of_an_oscilloscope_with_few_digits_are_uniform() {
+        let clock = |start: f64, step: f64, count: u32, digits: usize| {
+            let mut spacing = Spacing::default();
+            for k in 0..count {
+                let text = format!("{:.digits$e}", start + f64::from(k) * step);
+                spacing.add(text.parse().unwrap(), printed_error(text.as_bytes()));
+            }
+            (spacing.grid(), spacing.clock())
+        };
+        // A DS1042C with half a million samples prints three digits.
+        let (grid, found) = clock(-0.005_107_2, 5e-8, 524_288, 2);
+        let (start, step) = found.unwrap();
+        assert_eq!((grid, step), (None, 5e-8));
+        assert!((start + 0.005_107_2).abs() < 5e-8, "{start}");
+        let (_, found) = clock(0.0, 2e-6, 1000, 2);
+        assert!(found.is_some_and(|(start, step)| start.abs() < 1e-12 && step == 2e-6));
+        // Times that are not those of a clock.
+        let mut spacing = Spacing::default();
+        for (k, point) in [0.0, 1.0, 2.0, 4.0, 8.0, 16.0].into_iter().enumerate() {
+            spacing.add(point + k as f64 * 1e-9, 0.05);
+        }
+        assert_eq!(spacing.clock(), None);
+        assert_eq!(Spacing::default().clock(), None);
     }
 
     fn grid(points: &[f64]) -> Option<(f64, f64)> {

@@ -25,13 +25,13 @@ fn parts(bytes: &[u8], order: ByteOrder) -> (i64, u64) {
     }
 }
 
-/// Seconds since 1970, and microseconds: the nearest, as writers count in decimal fractions.
+/// Seconds since 1970, and microseconds, rounded down. Fractions are taken in double precision, because writers count in
+/// decimal fractions: 0.123 s is stored a little lower.
 fn micros(bytes: &[u8], order: ByteOrder) -> (i64, i64) {
     let (seconds, fraction) = parts(bytes, order);
-    let micros = (u128::from(fraction) * 1_000_000 + (1 << 63)) >> 64;
-    let carry = i64::from(micros == 1_000_000);
-    let seconds = seconds.saturating_sub(EPOCH).saturating_add(carry);
-    (seconds, if carry == 1 { 0 } else { micros as i64 })
+    let micros = (fraction as f64 / 2_f64.powi(64) * 1e6).floor() as i64;
+    let seconds = seconds.saturating_sub(EPOCH).saturating_add(micros / 1_000_000);
+    (seconds, micros % 1_000_000)
 }
 
 /// A time in ISO 8601, in UTC; empty if the year is not of four digits.
@@ -128,10 +128,15 @@ mod tests {
         let big = [seconds.to_be_bytes(), half.to_be_bytes()].concat();
         assert_eq!(iso_time(&little, ByteOrder::Little), "1970-01-02T00:00:00.5");
         assert_eq!(iso_time(&big, ByteOrder::Big), "1970-01-02T00:00:00.5");
-        // 0.123 s, rounded down to a binary fraction; and almost a second.
+        // Fractions that are stored a little lower, and almost a second.
         let near = |fraction: u64| [fraction.to_le_bytes(), seconds.to_le_bytes()].concat();
-        let fraction = (0.123 * 2_f64.powi(64)) as u64 - 2000;
-        assert_eq!(iso_time(&near(fraction), ByteOrder::Little), "1970-01-02T00:00:00.123");
+        for (millis, text) in [(123, "00.123"), (456, "00.456"), (1, "00.001")] {
+            let fraction = ((1_u128 << 64) * millis / 1000) as u64;
+            let expected = format!("1970-01-02T00:00:{text}");
+            assert_eq!(iso_time(&near(fraction), ByteOrder::Little), expected);
+        }
+        let fraction = (0.669_260_7 * 2_f64.powi(64)) as u64;
+        assert_eq!(iso_time(&near(fraction), ByteOrder::Little), "1970-01-02T00:00:00.66926");
         assert_eq!(iso_time(&near(u64::MAX), ByteOrder::Little), "1970-01-02T00:00:01");
         let far = [[0xff; 8], i64::MAX.to_le_bytes()].concat();
         assert_eq!(iso_time(&far, ByteOrder::Little), "");
