@@ -30,6 +30,8 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_tdms::Tdms,
     #[cfg(feature = "raw")]
     &spile_raw::Raw::BYTES,
+    #[cfg(feature = "raw")]
+    &spile_raw::Yokogawa,
     #[cfg(feature = "dig")]
     &spile_dig::Dig,
     #[cfg(feature = "columns")]
@@ -62,6 +64,10 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_upf_json::UpfJson,
     #[cfg(feature = "xyz")]
     &spile_xyz::Xyz,
+    #[cfg(feature = "xtc")]
+    &spile_xtc::Xtc,
+    #[cfg(feature = "xtc")]
+    &spile_xtc::Dcd,
     #[cfg(feature = "cube")]
     &spile_cube::Cube,
     #[cfg(feature = "cube")]
