@@ -4,7 +4,7 @@ use spile_core::format::Score;
 use spile_core::text_records::{Records, Rows, each_record, line_end, parse_float};
 use spile_core::{Error, Limits, Result, Source};
 
-use crate::oscilloscope::Scope;
+use crate::oscilloscope::{Scope, tds_numbers};
 use crate::semantics::{Spacing, printed_error};
 
 /// Length of the longest line in bytes.
@@ -48,21 +48,33 @@ pub(crate) fn parse_line(line: &[u8], numbers: &mut Vec<f64>) -> Line {
     if line.iter().all(|b| separator(b) || space(b)) {
         return Line::Blank;
     }
+    // Several separators at the end of a line.
+    let bare = |b: &u8| !separator(b) && !space(b);
+    let line = &line[..line.iter().rposition(bare).map_or(0, |last| last + 1)];
     let mut fields = line.split(separator).peekable();
     while let Some(field) = fields.next() {
         let before = numbers.len();
         for token in field.split(space).filter(|token| !token.is_empty()) {
             match parse_float(token) {
                 Some(value) => numbers.push(value),
-                None => return Line::Text,
+                None => return tds_row(line, numbers),
             }
         }
         // An empty field is a missing number, except after a separator at the end of the line.
         if numbers.len() == before && fields.peek().is_some() {
-            return Line::Text;
+            return tds_row(line, numbers);
         }
     }
     if numbers.is_empty() { Line::Blank } else { Line::Numbers }
+}
+
+/// Parses a row of a Tektronix TDS file, or else text.
+fn tds_row(line: &[u8], numbers: &mut Vec<f64>) -> Line {
+    let pair = tds_numbers(line).map(|pair| pair.map(parse_float));
+    let Some([Some(time), Some(value)]) = pair else { return Line::Text };
+    numbers.clear();
+    numbers.extend([time, value]);
+    Line::Numbers
 }
 
 /// Whether every comma is inside a number, and numbers are separated by something else.
@@ -127,8 +139,11 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
                     spacing = Spacing::default();
                 }
                 if width == rows.columns {
-                    let first =
-                        line.split(|b| b" \t,;&".contains(b)).find(|token| !token.is_empty());
+                    let mut tokens = line.split(|b| b" \t,;&".contains(b));
+                    let first = match tds_numbers(line) {
+                        Some([time, _]) => Some(time),
+                        None => tokens.find(|token| !token.is_empty()),
+                    };
                     spacing.add(numbers[0], first.map_or(0.0, printed_error));
                     rows.push(record.next);
                 } else {
@@ -152,14 +167,23 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
     let header = source.read_vec(0, rows.start.min(HEADER))?;
     table.header = String::from_utf8_lossy(&header).trim_end().to_string();
     table.scope = Scope::of(&table.header, table.rows.columns);
+    if table.rows.start == 0 && table.rows.columns == 2 {
+        let head = source.read_vec(0, source.len().min(HEADER))?;
+        table.scope = Scope::of_rows(&String::from_utf8_lossy(&head));
+    }
     if table.grid.is_none() && table.scope.as_ref().is_some_and(|scope| scope.sequence.is_none()) {
         table.grid = spacing.clock();
     }
-    if let (Some(scope), Some((first, step))) = (&table.scope, table.grid)
-        && let Some((start, increment)) = scope.sequence
-    {
-        // The first column counts the samples.
-        table.grid = Some((start + first * increment, step * increment));
+    if let Some(scope) = &table.scope {
+        table.grid = match (scope.sequence, table.grid) {
+            // No column has times.
+            (Some(sequence), _) if scope.skip == 0 => Some(sequence),
+            // The first column counts the samples.
+            (Some((start, increment)), Some((first, step))) => {
+                Some((start + first * increment, step * increment))
+            }
+            (_, grid) => grid.map(|(start, step)| (start * scope.unit, step * scope.unit)),
+        };
     }
     Ok(table)
 }
@@ -204,7 +228,8 @@ pub(crate) fn looks_like_rows(head: &[u8], complete: bool) -> Score {
             Line::Blank => {}
         }
     }
-    if rows > 1 && Scope::of(&text_before_rows(&lines), width as u64).is_some() {
+    let in_rows = || width == 2 && Scope::of_rows(&String::from_utf8_lossy(head)).is_some();
+    if rows > 1 && (Scope::of(&text_before_rows(&lines), width as u64).is_some() || in_rows()) {
         return 90;
     }
     match rows {

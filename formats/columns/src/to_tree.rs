@@ -51,11 +51,14 @@ fn add_channels(tree: &mut Tree, table: &Table, scope: &Scope) -> Result<()> {
         let mut time = column(table, 0);
         time.dims = vec![TIME.into()];
         let id = tree.add_array(ROOT, TIME, time)?;
-        tree.push_attr(id, "units", "s")?;
+        let names = [(1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps")];
+        let units = names.into_iter().find(|(unit, _)| *unit == scope.unit);
+        let units = units.map_or("s", |(_, name)| name);
+        tree.push_attr(id, "units", units)?;
         Coord::Node(id)
     };
     for (index, name) in scope.channels.iter().enumerate() {
-        let mut channel = column(table, index as u64 + 1);
+        let mut channel = column(table, index as u64 + scope.skip);
         channel.dims = vec![TIME.into()];
         channel.coords = vec![coord.clone()];
         let id =
