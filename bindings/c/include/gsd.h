@@ -205,7 +205,8 @@ size_t              gsd_sizeof_type (enum gsd_type type);
 const char         *gsd_find_matching_chunk_name (struct gsd_handle *handle, const char *match,
                                                   const char *prev);
 
-/* Converts the file to version 2.1 in place, atomically. */
+/* Converts the file to version 2.1 in place, atomically. Fails with GSD_ERROR_INVALID_ARGUMENT before the chunks
+ * of complete and incomplete frames are flushed. */
 int                 gsd_upgrade (struct gsd_handle *handle);
 
 /* Bytes of data, and index entries of completed frames, that are kept in memory before they are written. The

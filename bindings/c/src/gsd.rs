@@ -16,7 +16,7 @@ pub mod write;
 use std::ffi::{CString, OsStr, c_char, c_int};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
 use spile_core::error::{Error, ErrorKind, Result};
@@ -32,12 +32,18 @@ use read::Found;
 const READ_ONLY: c_int = 2;
 const APPEND: c_int = 3;
 
+/// Default size of the write buffer in bytes.
+const BUFFER: u64 = 1 << 20;
+
 /// An open file.
 pub struct State {
     open: Open,
+    path: PathBuf,
     flags: c_int,
     /// A descriptor for the caller.
-    _file: std::fs::File,
+    file: std::fs::File,
+    /// Size of the write buffer of a file that is open for reading; it has no effect.
+    buffer: u64,
     found: Found,
     names: Vec<CString>,
 }
@@ -91,9 +97,15 @@ impl State {
         {
             *writer = Some(Box::new(change(*old)?));
         }
+        // The file may have been replaced.
+        self.file = open_file(&self.path)?;
         (self.found, self.names) = (Found::default(), Vec::new());
         Ok(())
     }
+}
+
+fn open_file(path: &Path) -> Result<std::fs::File> {
+    std::fs::File::open(path).map_err(|e| Error::io(path, e))
 }
 
 fn failed_before() -> Error {
@@ -116,14 +128,16 @@ fn code_of(error: &Error) -> c_int {
     match error.kind() {
         ErrorKind::Io | ErrorKind::Exists => {
             // Numbers of Linux, which are the same on the other systems for these errors.
-            set_errno(match error.io_kind() {
+            set_errno(match (error.io_kind(), error.os_error()) {
                 _ if error.kind() == ErrorKind::Exists => 17,
-                Some(Io::NotFound) => 2,
-                Some(Io::PermissionDenied) => 13,
-                Some(Io::StorageFull) => 28,
                 // Only the lock of another writer has no cause in the system.
-                None | Some(Io::WouldBlock | Io::ResourceBusy) => 16,
-                Some(_) => 5,
+                (None | Some(Io::WouldBlock | Io::ResourceBusy), _) => 16,
+                (_, Some(number)) => number,
+                (Some(Io::NotFound), None) => 2,
+                (Some(Io::PermissionDenied), None) => 13,
+                (Some(Io::IsADirectory), None) => 21,
+                (Some(Io::StorageFull), None) => 28,
+                _ => 5,
             });
             -1
         }
@@ -167,6 +181,34 @@ unsafe fn with<T>(
     handle: Handle,
     body: impl FnOnce(&mut State) -> Outcome<T>,
 ) -> std::result::Result<T, c_int> {
+    // SAFETY: condition of this function.
+    unsafe {
+        with_handle(handle, |handle, state| {
+            let done = body(state);
+            update(handle, state)?;
+            done
+        })
+    }
+}
+
+/// Calls `body` with the open file where no member of the handle changes.
+///
+/// # Safety
+/// `handle` is null or was passed to a function of this file before.
+unsafe fn with_state<T>(
+    handle: Handle,
+    body: impl FnOnce(&mut State) -> Outcome<T>,
+) -> std::result::Result<T, c_int> {
+    // SAFETY: condition of this function.
+    unsafe { with_handle(handle, |_, state| body(state)) }
+}
+
+/// # Safety
+/// `handle` is null or was passed to a function of this file before.
+unsafe fn with_handle<T>(
+    handle: Handle,
+    body: impl FnOnce(&mut CHandle, &mut State) -> Outcome<T>,
+) -> std::result::Result<T, c_int> {
     run(|| {
         // SAFETY: condition of this function.
         let handle = unsafe { handle.as_mut() };
@@ -174,9 +216,7 @@ unsafe fn with<T>(
         // SAFETY: the state is null or was created by `fill`.
         let state = unsafe { handle.state.as_mut() };
         let state = state.ok_or_else(|| Error::argument("the file is not open"))?;
-        let done = body(state);
-        update(handle, state)?;
-        done
+        body(handle, state)
     })
 }
 
@@ -185,11 +225,11 @@ fn code(result: std::result::Result<(), c_int>) -> c_int {
 }
 
 /// The state of an open file, or `None` after a failed call: header, committed and completed frames, buffer size.
-fn progress(state: &mut State) -> Result<Option<(&Header, u64, u64, u64)>> {
-    Ok(match &mut state.open {
+fn progress(state: &State) -> Result<Option<(&Header, u64, u64, u64)>> {
+    Ok(match &state.open {
         Open::Read(file) => {
             let frames = file.nframes()?;
-            Some((file.header(), frames, frames, 0))
+            Some((file.header(), frames, frames, state.buffer))
         }
         Open::Write(None) => None,
         Open::Write(Some(writer)) => {
@@ -200,7 +240,8 @@ fn progress(state: &mut State) -> Result<Option<(&Header, u64, u64, u64)>> {
 }
 
 /// Copies the state to the members that change.
-fn update(handle: &mut CHandle, state: &mut State) -> Result<()> {
+fn update(handle: &mut CHandle, state: &State) -> Result<()> {
+    handle.fd = state.file.as_raw_fd();
     let Some((header, committed, completed, size)) = progress(state)? else { return Ok(()) };
     handle.header.set_blocks(header);
     handle.file_index.reserved = header.index.allocated as usize;
@@ -217,23 +258,22 @@ unsafe fn fill(handle: Handle, path: &Path, flags: c_int, open: Open) -> Outcome
     if handle.is_null() {
         return Err(Error::argument("the handle is null").into());
     }
-    let io = |e: std::io::Error| Error::io(path, e);
-    let file = std::fs::File::open(path).map_err(io)?;
-    let size = file.metadata().map_err(io)?.len();
+    let file = open_file(path)?;
+    let size = file.metadata().map_err(|e| Error::io(path, e))?.len();
     // SAFETY: condition of this function; all members may be zero.
     let handle = unsafe {
         handle.write_bytes(0, 1);
         &mut *handle
     };
-    handle.fd = file.as_raw_fd();
     handle.open_flags = flags;
     handle.file_size = size as i64;
+    let (path, buffer) = (path.to_path_buf(), BUFFER);
     let (found, names) = (Found::default(), Vec::new());
-    let mut state = Box::new(State { open, flags, _file: file, found, names });
-    if let Some((header, ..)) = progress(&mut state)? {
+    let state = Box::new(State { open, path, flags, file, buffer, found, names });
+    if let Some((header, ..)) = progress(&state)? {
         handle.header = CHeader::new(header);
     }
-    update(handle, &mut state)?;
+    update(handle, &state)?;
     handle.state = Box::into_raw(state);
     Ok(())
 }

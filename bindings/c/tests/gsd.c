@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define CHECK(condition) check ((condition) != 0, #condition, __LINE__)
 
@@ -34,6 +35,7 @@ main (int argc, char **argv)
   const char         *name;
   double              values[6] = { 1.5, 2.5, 3.5, 4.5, 5.5, 6.5 }, got[6];
   uint64_t            frame;
+  struct stat         now, other;
 
   CHECK (argc == 2);
   snprintf (path, sizeof (path), "%s/current.gsd", argv[1]);
@@ -81,6 +83,18 @@ main (int argc, char **argv)
   CHECK (gsd_get_nframes (&reader) == 11);
   CHECK (gsd_truncate (&writer) == 0 && gsd_get_nframes (&writer) == 0);
   CHECK (gsd_upgrade (&writer) == 0);
+  CHECK (gsd_upgrade (&reader) == GSD_ERROR_INVALID_ARGUMENT);
+  /* The descriptor is that of the file after truncation, which replaces it. */
+  CHECK (fstat (writer.fd, &now) == 0 && stat (path, &other) == 0 && now.st_ino == other.st_ino);
+  /* Chunks that are not flushed are not lost by an upgrade. */
+  CHECK (gsd_set_commit (&writer, 0, 0) == 0);
+  CHECK (gsd_write_chunk (&writer, "kept", GSD_TYPE_DOUBLE, 6, 1, 0, values) == 0);
+  CHECK (gsd_upgrade (&writer) == GSD_ERROR_INVALID_ARGUMENT && gsd_end_frame (&writer) == 0);
+  CHECK (gsd_upgrade (&writer) == GSD_ERROR_INVALID_ARGUMENT && gsd_flush (&writer) == 0);
+  CHECK (gsd_find_chunk (&writer, 0, "kept") && gsd_upgrade (&writer) == 0);
+  CHECK (gsd_get_maximum_write_buffer_size (&reader) == 1 << 20);
+  CHECK (gsd_set_maximum_write_buffer_size (&reader, 100) == 0);
+  CHECK (reader.maximum_write_buffer_size == 100);
   CHECK (gsd_close (&writer) == 0 && gsd_close (&reader) == 0);
   CHECK (gsd_close (&writer) == GSD_ERROR_INVALID_ARGUMENT);
   CHECK (gsd_open (&writer, path, GSD_OPEN_APPEND) == 0);
@@ -103,6 +117,9 @@ main (int argc, char **argv)
   }
   CHECK (gsd_close (&writer) == 0);
   CHECK (gsd_open (&writer, "/no/such/file", GSD_OPEN_READONLY) == GSD_ERROR_IO && errno == ENOENT);
+  CHECK (gsd_open (&writer, "/", GSD_OPEN_READONLY) == GSD_ERROR_IO && errno == EISDIR);
+  CHECK (gsd_create_and_open (&writer, path, "test", "none", 0, GSD_OPEN_READONLY, 0)
+         == GSD_ERROR_FILE_MUST_BE_WRITABLE);
   CHECK (gsd_sizeof_type (GSD_TYPE_FLOAT) == 4 && gsd_sizeof_type (99) == 0);
   puts ("ok");
   return EXIT_SUCCESS;

@@ -29,6 +29,8 @@ const SHARE: usize = 1 << 20;
 #[pyclass(module = "spile._spile")]
 pub(crate) struct GsdFile {
     open: Option<Open>,
+    /// The settings of a file that is open for reading; they have no effect.
+    buffers: (usize, usize),
 }
 
 enum Open {
@@ -38,8 +40,11 @@ enum Open {
 
 impl GsdFile {
     pub(crate) fn from_source(source: &Source, limits: &Limits) -> spile::error::Result<Self> {
-        let file = File::from_source(source, limits)?;
-        Ok(Self { open: Some(Open::Read(file)) })
+        Ok(Self::new(Open::Read(File::from_source(source, limits)?)))
+    }
+
+    fn new(open: Open) -> Self {
+        Self { open: Some(open), buffers: (1 << 20, 1 << 14) }
     }
 
     fn writer(&mut self) -> Result<&mut Writer> {
@@ -94,7 +99,7 @@ impl GsdFile {
                 Open::Read(File::open(&path, &limits(None))?)
             })
         })?;
-        Ok(Self { open: Some(open) })
+        Ok(Self::new(open))
     }
 
     /// Creates a file of version 2.1 and opens it for writing.
@@ -111,7 +116,7 @@ impl GsdFile {
         let about = About { application, schema, schema_version };
         let writer =
             py.detach(|| Writer::create(&path, overwrite, Version::V2_1, &about, Mode::default()))?;
-        Ok(Self { open: Some(Open::Write(Box::new(writer))) })
+        Ok(Self::new(Open::Write(Box::new(writer))))
     }
 
     /// Commits the completed frames and closes the file.
@@ -140,8 +145,12 @@ impl GsdFile {
 
     /// Number of committed frames.
     #[getter]
-    fn frames(&mut self) -> Result<u64> {
-        Ok(self.reader()?.nframes()?)
+    fn frames(&self) -> Result<u64> {
+        match self.open.as_ref() {
+            Some(Open::Write(writer)) => Ok(writer.committed_frames()),
+            Some(Open::Read(file)) => Ok(file.nframes()?),
+            None => Err(closed()),
+        }
     }
 
     /// Adds a chunk of a C-contiguous array with one or two dimensions to the current frame. If `unless`
@@ -167,6 +176,10 @@ impl GsdFile {
             [n, m] => (n, m),
             _ => return Err(Error::argument("expected an array with one or two dimensions").into()),
         };
+        if m == 0 {
+            let object = format!("chunk \"{name}\"");
+            return Err(Error::argument("expected at least one column").in_object(object).into());
+        }
         writer.write_chunk(name, element_type(data)?, n as u64, m as u64, bytes)?;
         Ok(true)
     }
@@ -218,18 +231,26 @@ impl GsdFile {
     }
 
     /// Bytes of data and number of index entries that are kept in memory.
-    fn buffers(&mut self) -> Result<(usize, usize)> {
-        let writer = self.writer()?;
-        Ok((writer.buffer_size(), writer.pending_limit()))
+    fn buffers(&self) -> Result<(usize, usize)> {
+        match self.open.as_ref() {
+            Some(Open::Write(writer)) => Ok((writer.buffer_size(), writer.pending_limit())),
+            Some(Open::Read(_)) => Ok(self.buffers),
+            None => Err(closed()),
+        }
     }
 
     fn set_buffers(&mut self, bytes: usize, entries: usize) -> Result<()> {
         if bytes == 0 || entries == 0 {
             return Err(Error::argument("expected a buffer size of at least 1").into());
         }
-        let writer = self.writer()?;
-        writer.set_buffer_size(bytes);
-        writer.set_pending_limit(entries);
+        match self.open.as_mut() {
+            Some(Open::Write(writer)) => {
+                writer.set_buffer_size(bytes);
+                writer.set_pending_limit(entries);
+            }
+            Some(Open::Read(_)) => self.buffers = (bytes, entries),
+            None => return Err(closed()),
+        }
         Ok(())
     }
 
@@ -238,8 +259,13 @@ impl GsdFile {
         py.detach(|| self.replace_writer(Writer::truncate))
     }
 
-    /// Converts the file to version 2.1.
+    /// Converts the file to version 2.1. Fails before all chunks are committed.
     fn upgrade(&mut self, py: Python<'_>) -> Result<()> {
+        if !self.writer()?.is_flushed() {
+            return Err(
+                Error::argument("expected an upgrade after flush(), without open chunks").into()
+            );
+        }
         py.detach(|| self.replace_writer(Writer::upgrade))
     }
 
@@ -290,9 +316,9 @@ impl GsdFile {
         let file = self.reader()?.clone();
         let log = py.detach(|| Trajectory::new(file)?.read_log())?;
         let dict = PyDict::new(py);
+        let frames = log.steps.len() as u64;
         dict.set_item("configuration/step", PyArray1::from_vec(py, log.steps))?;
         for column in log.columns {
-            let frames = column.bytes.len() as u64 / (column.width() * column.kind.size()).max(1);
             let mut shape = vec![frames];
             if column.shape != (1, 1) || column.kind == Type::Character {
                 shape.push(column.shape.0);
@@ -378,7 +404,7 @@ fn new_array<'py>(py: Python<'py>, chunk: &Chunk) -> Result<Bound<'py, PyUntyped
 
 /// The bytes of a C-contiguous array of little-endian numbers.
 #[allow(unsafe_code)]
-fn array_bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> Result<&'a [u8]> {
+pub(crate) fn array_bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> Result<&'a [u8]> {
     if !array.is_c_contiguous() {
         return Err(Error::argument("expected a C-contiguous array").into());
     }

@@ -268,3 +268,82 @@ def test_one_writer_is_allowed_at_a_time(tmp_path):
         file.append(hoomd.Frame())
         with pytest.raises(spile.errors.IoError, match="writing"):
             hoomd.open(tmp_path / "a.gsd", "a")
+
+
+def test_quantities_without_elements_are_in_the_log(tmp_path):
+    for module, name in ((hoomd, "a.gsd"), (theirs, "b.gsd")):
+        with module.open(tmp_path / name, "w") as file:
+            for k in range(3):
+                frame = module.Frame()
+                frame.log["none"] = np.zeros(0)
+                frame.log["energy"] = [1.5 * k]
+                file.append(frame)
+    log = hoomd.read_log(tmp_path / "a.gsd")
+    assert log["log/none"].shape == theirs.read_log(tmp_path / "b.gsd")["log/none"].shape == (3, 0)
+    assert log["log/energy"].tolist() == [0, 1.5, 3]
+
+
+def test_chunks_that_are_not_flushed_survive_a_refused_upgrade(tmp_path):
+    for module, name in ((fl, "a.gsd"), (their_fl, "b.gsd")):
+        with module.open(tmp_path / name, "w", "test", "none", [1, 0]) as file:
+            file.write_chunk("a", np.arange(3))
+            with pytest.raises(RuntimeError):
+                file.upgrade()
+            file.end_frame()
+            with pytest.raises(RuntimeError):
+                file.upgrade()
+            file.flush()
+            file.upgrade()
+            assert file.read_chunk(0, "a").tolist() == [0, 1, 2]
+            # Frames without chunks count until the file is closed.
+            file.end_frame()
+            file.flush()
+            assert file.nframes == 2
+            with pytest.raises(RuntimeError):
+                file.write_chunk("b", np.zeros((3, 0)))
+        with module.open(tmp_path / name, "r") as file:
+            assert file.nframes == 1
+            assert file.maximum_write_buffer_size > 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_chunks_are_read_equal_by_both_packages(tmp_path, seed):
+    """Each package writes the same random chunks; both read both files."""
+    rng = np.random.default_rng(seed)
+    names = ["x", "y/z", "\u00fc", "n" * 65, "long" * 300, " "]
+    paths = [tmp_path / "a.gsd", tmp_path / "b.gsd"]
+    files = [
+        module.open(path, "w", "test", "none", [1, 0])
+        for module, path in zip((fl, their_fl), paths)
+    ]
+    size = int(rng.integers(1, 3000))
+    for file in files:
+        file.maximum_write_buffer_size = size
+    for _ in range(int(rng.integers(1, 40))):
+        for name in rng.permutation(names)[: rng.integers(0, 6)]:
+            kind = ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8"][rng.integers(0, 10)]
+            shape = [(5,), (0,), (3, 2), (4, 1), (0, 3), (700,)][rng.integers(0, 6)]
+            data = rng.integers(0, 100, shape).astype(kind)
+            for file in files:
+                file.write_chunk(str(name), data)
+        for file in files:
+            file.end_frame()
+        if rng.integers(0, 3) == 0:
+            for file in files:
+                file.flush()
+        assert files[0].nframes == files[1].nframes
+    for file in files:
+        file.close()
+    opened = [module.open(path, "r") for module in (fl, their_fl) for path in paths]
+    wanted = opened[-1]
+    for file in opened:
+        assert file.nframes == wanted.nframes
+        known = wanted.find_matching_chunk_names("")
+        assert file.find_matching_chunk_names("") == known
+        for frame in range(wanted.nframes):
+            for name in known:
+                assert file.chunk_exists(frame, name) == wanted.chunk_exists(frame, name)
+                if wanted.chunk_exists(frame, name):
+                    one, two = file.read_chunk(frame, name), wanted.read_chunk(frame, name)
+                    assert one.dtype == two.dtype
+                    np.testing.assert_array_equal(one, two)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+import spile
 from spile.gsd import hoomd
 
 
@@ -88,3 +89,27 @@ def test_an_ovito_pipeline_has_the_values_that_ovito_reads(trajectory):
         assert mine.attributes["Timestep"] == 10 * k
         assert mine.attributes["log/energy"] == 1.5 * k
         assert mine.attributes["log/phase"] == "liquid"
+
+
+@pytest.mark.parametrize("ending", ["xtc", "dcd"])
+def test_trajectories_of_molecular_dynamics_are_read_by_mdanalysis(trajectory, tmp_path, ending):
+    pytest.importorskip("MDAnalysis")
+    from MDAnalysis.coordinates.DCD import DCDReader
+    from MDAnalysis.coordinates.XTC import XTCReader
+
+    path = tmp_path / f"new.{ending}"
+    spile.convert(trajectory.file.name, path)
+    # Lengths of HOOMD files have no unit and are written as they are.
+    kind = XTCReader if ending == "xtc" else DCDReader
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reader = kind(str(path), convert_units=False)
+        assert reader.n_frames == 5 and reader.n_atoms == 30
+        for ts, frame in zip(reader, trajectory):
+            error = 6e-4 if ending == "xtc" else 0
+            np.testing.assert_allclose(ts.positions, frame.particles.position, rtol=0, atol=error)
+            assert ts.dimensions[1] == pytest.approx(np.hypot(1.1, 11), rel=1e-6)
+            assert ts.dimensions[5] == pytest.approx(np.degrees(np.arctan2(11, 1.1)), rel=1e-5)
+            if ending == "xtc":
+                assert ts.data["step"] == frame.configuration.step
+        reader.close()

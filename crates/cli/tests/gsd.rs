@@ -5,13 +5,16 @@ mod folder;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 use folder::Folder;
 use serde_json::Value;
 use spile::limits::Limits;
-use spile_gsd::wire::Type;
-use spile_gsd::{Commit, Mode, Writer};
+use spile::sink::Overwrite;
+use spile_gsd::semantics::Trajectory;
+use spile_gsd::wire::{About, Type};
+use spile_gsd::{Commit, File, Mode, Version, Writer};
 
 #[test]
 fn an_upgrade_keeps_the_content() {
@@ -200,4 +203,100 @@ fn help_tells_what_the_columns_are() {
     let folder = Folder::new();
     let help = folder.good(&["gsd", "log", "--help"]);
     assert!(help.contains("Frames without a value have the value of frame 0"), "{help}");
+}
+
+/// Writes frames of the HOOMD schema whose values come from the frame, from frame 0 or from the defaults.
+fn write_mixed_frames(path: &Path) {
+    let about =
+        About { application: "test".into(), schema: "hoomd".into(), schema_version: 1 << 16 | 4 };
+    let (version, mode) = (Version::V2_1, Mode::default());
+    let mut file = Writer::create(path, Overwrite::Never, version, &about, mode).unwrap();
+    let floats = |n: u64, add: f32| -> Vec<u8> {
+        (0..n).flat_map(|k| (k as f32 + add).to_le_bytes()).collect()
+    };
+    for frame in 0_u64..5 {
+        let mut add = |name: &str, kind, n, m, bytes: &[u8]| {
+            file.write_chunk(name, kind, n, m, bytes).unwrap();
+        };
+        if frame < 4 {
+            add("configuration/step", Type::UInt64, 1, 1, &(10 * frame).to_le_bytes());
+        }
+        match frame {
+            0 => {
+                add("particles/N", Type::UInt32, 1, 1, &[2, 0, 0, 0]);
+                add("particles/position", Type::Float, 2, 3, &floats(6, 0.5));
+                add("log/energy", Type::Double, 1, 1, &1.5_f64.to_le_bytes());
+            }
+            1 => {
+                add("particles/N", Type::UInt32, 1, 1, &[3, 0, 0, 0]);
+                add("particles/types", Type::Int8, 2, 3, b"B\0\0CC\0");
+                add("particles/position", Type::Float, 3, 3, &floats(9, 7.5));
+                add("particles/orientation", Type::Float, 3, 4, &floats(12, 0.25));
+                add("angles/types", Type::Int8, 1, 2, b"x\0");
+                add("configuration/box", Type::Float, 6, 1, &floats(6, 1.0));
+                add("log/late", Type::Double, 1, 2, &[7; 16]);
+            }
+            3 => {
+                add("bonds/N", Type::UInt32, 1, 1, &[1, 0, 0, 0]);
+                add("bonds/group", Type::UInt32, 1, 2, &[0, 0, 0, 0, 1, 0, 0, 0]);
+                add("log/count", Type::Int32, 1, 1, &[9, 0, 0, 0]);
+            }
+            4 => add("log/energy", Type::Double, 1, 1, &2.5_f64.to_le_bytes()),
+            _ => {}
+        }
+        file.end_frame().unwrap();
+    }
+    file.close().unwrap();
+}
+
+/// The frames of a file; a logged quantity without a value is NaN.
+fn frames_of(path: &Path) -> Vec<String> {
+    let file = File::open(path, &Limits::default()).unwrap();
+    let trajectory = Trajectory::new(file).unwrap();
+    let frames = 0..trajectory.len().unwrap();
+    let frames = frames.map(|frame| {
+        let mut frame = trajectory.read(frame).unwrap();
+        frame.log.retain(|_, value| value.as_ref().is_some_and(|v| !v.to_f64()[0].is_nan()));
+        format!("{frame:?}")
+    });
+    frames.collect()
+}
+
+#[test]
+fn converted_frames_have_the_values_of_the_source() {
+    let folder = Folder::new();
+    write_mixed_frames(&folder.path("a.gsd"));
+    let all = frames_of(&folder.path("a.gsd"));
+    let some = |frames: &[usize]| frames.iter().map(|k| all[*k].clone()).collect::<Vec<_>>();
+    for (frames, wanted) in [
+        ("0:", &[0, 1, 2, 3, 4][..]),
+        ("0::2", &[0, 2, 4]),
+        ("1:3", &[1, 2]),
+        ("1:4:2", &[1, 3]),
+        ("2:", &[2, 3, 4]),
+        ("2", &[2]),
+        ("4", &[4]),
+        ("2::-1", &[2, 1, 0]),
+        ("1::-1", &[1, 0]),
+    ] {
+        folder.good(&["convert", "a.gsd", "b.gsd", "--frames", frames, "--overwrite"]);
+        assert_eq!(frames_of(&folder.path("b.gsd")), some(wanted), "{frames}");
+        folder.good(&["gsd", "trim", "a.gsd", frames, "-o", "c.gsd", "--overwrite"]);
+        assert_eq!(frames_of(&folder.path("c.gsd")), some(wanted), "trim {frames}");
+    }
+    folder.good(&[
+        "convert",
+        "a.gsd",
+        "b.gsd",
+        "--frames",
+        "1:3",
+        "--overwrite",
+        "--strict",
+        "--verify",
+    ]);
+    // An integer has no NaN: the frame after frame 0 would show its value.
+    let lost =
+        folder.spile(&["convert", "a.gsd", "b.gsd", "--frames", "3:", "--overwrite", "--strict"]);
+    let text = String::from_utf8_lossy(&lost.stderr).into_owned();
+    assert!(!lost.status.success() && text.contains("log/count"), "{text}");
 }

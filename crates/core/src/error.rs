@@ -16,6 +16,7 @@
 //! | `core-series` | a file of a run that cannot be opened or differs from the others |
 //! | `core-scale` `core-grid` | a scaling or time base of an oscilloscope record that is not finite |
 //! | `core-cell` | cell vectors that are not finite |
+//! | `core-id-index` | a damaged index of particle identifiers |
 //! | `core-comm` | a damaged message of another process |
 
 mod hint;
@@ -296,7 +297,16 @@ impl Error {
 
     /// Kind of the underlying operating system error, if there is one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
-        self.0.source.as_ref()?.downcast_ref::<io::Error>().map(io::Error::kind)
+        self.io_error().map(io::Error::kind)
+    }
+
+    /// Number of the underlying operating system error (`errno`), if there is one.
+    pub fn os_error(&self) -> Option<i32> {
+        self.io_error()?.raw_os_error()
+    }
+
+    fn io_error(&self) -> Option<&io::Error> {
+        self.0.source.as_ref()?.downcast_ref()
     }
 }
 

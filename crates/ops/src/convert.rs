@@ -1,6 +1,8 @@
 //! Conversion of a dataset to another format, and its losses.
 
-use std::collections::HashMap;
+mod contained;
+
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -62,12 +64,14 @@ fn names(registry: &Registry) -> Vec<&'static str> {
 pub struct Plan {
     /// Arrays are flattened to what the format has, with metadata that restores them.
     pub flattened: bool,
-    /// What is not written.
+    /// What is not written. Arrays whose values other arrays have that are written are not losses.
     pub losses: Vec<Loss>,
     /// Number of losses, the first of the list, that are objects of the source that cannot be read.
     pub unreadable: usize,
     /// Number of arrays that are written.
     pub arrays: u64,
+    /// Paths of arrays that are not written and whose values other arrays have.
+    contained: HashSet<String>,
 }
 
 /// A loss as JSON.
@@ -145,8 +149,10 @@ pub fn plan(
     let flat = capabilities(format)
         .filter(|_| !options.stored)
         .map(|holds| flatten_losses(content, format.info().name, &holds));
+    let writer = format.abilities().writer;
+    let own = matches!(writer, Some(Writer::File(writer)) if writer.is_own(content));
     let (flattened, mut losses) = match (native, flat) {
-        (Ok(native), Some(flat)) if native.len() > flat.len() => (true, flat),
+        (Ok(native), Some(flat)) if native.len() > flat.len() && !own => (true, flat),
         (Ok(native), _) => (false, native),
         (Err(e), Some(flat)) if e.kind() != ErrorKind::Argument => (true, flat),
         // The form that the file name selects cannot be written in either way.
@@ -158,9 +164,11 @@ pub fn plan(
         let message = format!("no array can be converted: \"{path}\" {reason}");
         return Err(Error::unsupported("", message).with_format(format.info().name));
     }
+    let contained = contained::contained(content, &losses);
+    losses.retain(|loss| loss.kind != LossKind::Array || !contained.contains(&loss.path));
     let count = unreadable.len();
     losses.splice(0..0, unreadable);
-    Ok(Plan { flattened, losses, unreadable: count, arrays: all - lost })
+    Ok(Plan { flattened, losses, unreadable: count, arrays: all - lost, contained })
 }
 
 /// The loss of an object of the source that cannot be read.
@@ -311,8 +319,11 @@ pub fn verify(
 ) -> Result<Diff> {
     let stored = options.stored.then(|| content.stored());
     let mut found = compare(format, stored.as_ref().unwrap_or(content), path)?;
-    let is_known =
-        |row: &Row| is_addition(row) || plan.losses.iter().any(|loss| is_loss(row, loss));
+    let is_known = |row: &Row| {
+        is_addition(row)
+            || plan.contained.contains(&row.path)
+            || plan.losses.iter().any(|loss| is_loss(row, loss))
+    };
     found.differences.retain(|row| !is_known(row));
     let unreadable = plan.losses.iter().take(plan.unreadable).map(|loss| Row {
         name: loss.name.clone(),

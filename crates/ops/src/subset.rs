@@ -31,6 +31,9 @@ pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
         None => None,
         Some(axis) => Some(pick.frames(axis.len())?.collect::<Arc<[u64]>>()),
     };
+    if let Some(frames) = frames.as_ref().filter(|_| pick.has_frames()) {
+        retain_in(old, frames, &mut wanted);
+    }
     let mut tree = Tree::new(limits);
     tree.set_attrs(ROOT, old.attrs().clone())?;
     let mut ids = HashMap::from([(ROOT, ROOT)]);
@@ -64,6 +67,30 @@ pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
     let applies = |object: &str| !object.starts_with('"') || pick.wants(object.trim_matches('"'));
     let part = whole.with_tree(tree);
     Ok(part.retain_warnings(|found| found.object.as_deref().is_none_or(applies)))
+}
+
+/// Removes the arrays that exist in other frames only, and groups that contain nothing else.
+fn retain_in(tree: &Tree, frames: &Arc<[u64]>, wanted: &mut HashSet<NodeId>) {
+    let array = |id: NodeId| tree.node(id).array.as_ref();
+    let sources: HashSet<NodeId> =
+        wanted.iter().filter_map(|id| array(*id)?.layout.same()).collect();
+    let parents: HashSet<NodeId> = wanted.iter().map(|id| tree.node(*id).parent).collect();
+    wanted.retain(|id| match array(*id).map(|desc| &desc.layout) {
+        Some(Layout::PerFrame(table)) if !sources.contains(id) => {
+            let some: &dyn FrameTable = &SomeCells::new(table.clone(), frames.clone());
+            some.cells().next().is_some()
+        }
+        _ => true,
+    });
+    let mut kept = HashSet::new();
+    for mut id in wanted.iter().copied() {
+        if array(id).is_some() || !parents.contains(&id) {
+            while id != ROOT && kept.insert(id) {
+                id = tree.node(id).parent;
+            }
+        }
+    }
+    *wanted = kept;
 }
 
 /// The selected part of an array: byte ranges of the file, or values in memory while there is `room`.
@@ -228,9 +255,8 @@ fn renumber(desc: &mut ArrayDesc, ids: &HashMap<NodeId, NodeId>, frames: Option<
             }
         }
         (Layout::PerFrame(table), Some(frames)) => {
-            let (of, frames) = (table.clone(), frames.clone());
-            let ascending = frames.is_sorted();
-            desc.layout = Layout::PerFrame(Arc::new(SomeCells { of, frames, ascending }));
+            let some = SomeCells::new(table.clone(), frames.clone());
+            desc.layout = Layout::PerFrame(Arc::new(some));
         }
         _ => {}
     }
@@ -272,14 +298,14 @@ impl FrameTable for SomeCells {
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let Some(source) = self.source(frame) else { return Ok(None) };
         let own = self.of.cell(source)?;
-        let first = self.source(0);
-        if own.is_some() || first.is_none_or(|first| first == 0) {
+        if own.is_some() || !self.starts_later() {
             return Ok(own);
         }
         let effective = self.of.effective_cell(source)?;
         if frame == 0 {
             return Ok(effective);
         }
+        let first = self.source(0);
         let first = first.map_or(Ok(None), |first| self.of.effective_cell(first))?;
         let inherits = effective.as_ref().zip(first.as_ref()).is_some_and(|(a, b)| is_same(a, b));
         Ok(effective.filter(|_| !inherits))
@@ -290,7 +316,12 @@ impl FrameTable for SomeCells {
         if !self.ascending {
             return Ok(Some(frame));
         }
-        let Some(next) = self.of.next(*first)? else { return Ok(None) };
+        let next = if self.starts_later() {
+            self.of.effective_next(*first)?
+        } else {
+            self.of.next(*first)?
+        };
+        let Some(next) = next else { return Ok(None) };
         let frame = self.frames.partition_point(|own| *own < next) as u64;
         Ok((frame < self.len()).then_some(frame))
     }
@@ -301,6 +332,16 @@ impl FrameTable for SomeCells {
 }
 
 impl SomeCells {
+    fn new(of: Arc<dyn FrameTable>, frames: Arc<[u64]>) -> Self {
+        let ascending = frames.is_sorted();
+        Self { of, frames, ascending }
+    }
+
+    /// The first selected frame is not the first one of the source.
+    fn starts_later(&self) -> bool {
+        self.source(0).is_some_and(|first| first > 0)
+    }
+
     /// The number of a frame in the source.
     fn source(&self, frame: u64) -> Option<u64> {
         self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len())
@@ -315,6 +356,7 @@ fn is_same(a: &FrameCell, b: &FrameCell) -> bool {
                 a.parts() == b.parts() && order == other
             }
             (Layout::Fill(a), Layout::Fill(b)) => a == b,
+            (Layout::Inline(a, order), Layout::Inline(b, other)) => a == b && order == other,
             _ => false,
         }
 }

@@ -8,17 +8,20 @@ use std::path::Path;
 use spile_core::format::{Capabilities, FormatWriter, Loss, WriteOptions};
 use spile_core::{
     Array, ArrayDesc, Attrs, DType, Dataset, Error, FrameAxis, FrameCell, FrameTable, Kind, Layout,
-    Node, NodeId, Order, Result, Shape, Sink, convert,
+    Node, NodeId, Order, Result, Role, Shape, Sink, convert,
 };
 
 use crate::Gsd;
 use crate::names::Names;
 use crate::read::{HOOMD, STEP};
-use crate::semantics::BOX;
+use crate::semantics::missing_value;
 use crate::to_tree::CELL;
 use crate::wire::{About, TYPES, Type};
 use crate::write::{SequentialWriter, check_chunk, check_names};
 use losses::losses;
+
+/// Prefix of the logged quantities of the HOOMD schema.
+const LOG: &str = "log/";
 
 /// An array and the chunks it becomes.
 struct Column<'a> {
@@ -40,6 +43,10 @@ struct Column<'a> {
     columns: bool,
     /// Smallest and largest number of dimensions of a frame.
     ranks: (usize, usize),
+    /// Rows and columns in frame 0 of a logged quantity: readers take it from there where a frame lacks it.
+    first: Option<(u64, u64)>,
+    /// A frame lacks the quantity, and its type has no NaN.
+    hides: bool,
 }
 
 impl<'a> Column<'a> {
@@ -53,12 +60,32 @@ impl<'a> Column<'a> {
             Some(_) => (Type::Double, 1),
             None => chunk_type(desc.dtype)?,
         };
-        let (chunks, columns, ranks) = (0, false, (usize::MAX, 0));
-        Ok(Self { id, node, name, own, desc, kind, width, chunks, next: 0, columns, ranks })
+        Ok(Self {
+            id,
+            node,
+            name,
+            own,
+            desc,
+            kind,
+            width,
+            chunks: 0,
+            next: 0,
+            columns: false,
+            ranks: (usize::MAX, 0),
+            first: None,
+            hides: false,
+        })
     }
 
     fn context(&self, error: Error) -> Error {
         error.in_object(format!("array \"{}\"", self.node.path))
+    }
+
+    /// Keeps the size of a logged quantity in frame 0.
+    fn set_first(&mut self) -> Result<()> {
+        let cell = self.cell(0)?;
+        self.first = cell.map(|FrameCell { shape, .. }| self.size(&shape)).transpose()?;
+        Ok(())
     }
 
     fn table(&self) -> Option<&dyn FrameTable> {
@@ -112,6 +139,19 @@ impl<'a> Column<'a> {
         Ok(true)
     }
 
+    /// Rows and columns of a logged quantity that a frame lacks, where readers would take the value of frame 0.
+    fn gap(&self, frame: u64) -> Result<Option<(u64, u64)>> {
+        let (Some(size), Some(table)) = (self.first, self.table()) else { return Ok(None) };
+        let inside = (1..table.len()).contains(&frame);
+        let lacks = inside && table.effective_cell(frame)?.is_none();
+        Ok(lacks.then_some(size))
+    }
+
+    /// NaN marks frames without the quantity.
+    fn has_nan(&self) -> bool {
+        matches!(self.kind, Type::Float | Type::Double)
+    }
+
     /// Rows and columns of a chunk.
     fn size(&self, shape: &Shape) -> Result<(u64, u64)> {
         match *shape.lengths() {
@@ -161,6 +201,8 @@ struct Plan<'a> {
     columns: Vec<Column<'a>>,
     /// The frame axis whose steps are written as chunks.
     steps: Option<&'a dyn FrameAxis>,
+    /// The frame axis if the step of the last frame is written because it has no other chunk.
+    filler: Option<&'a dyn FrameAxis>,
     /// Number of frames that are written, at least 1.
     frames: u64,
     /// Number of frames up to the last one with a chunk.
@@ -180,13 +222,14 @@ impl<'a> Plan<'a> {
                 let error = Error::unsupported("gsd-037", "chunk names cannot contain NUL");
                 return Err(context(error));
             }
-            let is_computed = hoomd && node.path == CELL && tree.at(BOX).is_some();
+            let is_computed = hoomd && node.path == CELL && own.semantics().role == Role::Cell;
             let name = if is_computed { None } else { Some(names.intern(node.path.as_bytes())?) };
             columns.push(Column::new(content, (id, node, own), name).map_err(context)?);
         }
         let axis = tree.frames().map(|axis| &**axis);
         let frames = axis.map_or(1, FrameAxis::len).max(1);
-        let mut plan = Self { about, names, columns, steps: None, frames, used: 0, entries: 0 };
+        let (steps, filler) = (None, None);
+        let mut plan = Self { about, names, columns, steps, filler, frames, used: 0, entries: 0 };
         if let Some(axis) = axis.filter(|_| plan.names.id(STEP.as_bytes()).is_none())
             && (!plan.is_hoomd() || has_step(axis)?)
         {
@@ -197,17 +240,29 @@ impl<'a> Plan<'a> {
         for frame in 0..frames {
             let before = plan.entries;
             for column in &mut plan.columns {
-                if !column.may_have(frame)? {
-                    continue;
+                let may_have = column.may_have(frame)?;
+                let planned = if may_have { column.plan(frame) } else { Ok(false) };
+                let mut planned = planned.map_err(|e| column.context(e).in_frame(frame))?;
+                if planned && hoomd && frame == 0 && column.node.path.starts_with(LOG) {
+                    column.set_first()?;
                 }
-                let planned = column.plan(frame);
-                let planned = planned.map_err(|e| column.context(e).in_frame(frame))?;
+                if !planned && column.gap(frame)?.is_some() {
+                    planned = column.has_nan();
+                    column.hides |= !planned;
+                }
                 plan.entries += u64::from(planned && column.name.is_some());
             }
             plan.entries += u64::from(plan.step(frame)?.is_some());
             if plan.entries > before {
                 plan.used = frame + 1;
             }
+        }
+        if let Some(axis) = axis.filter(|axis| hoomd && plan.used < axis.len()) {
+            // A chunk keeps the frames without chunks at the end.
+            plan.names.intern(STEP.as_bytes())?;
+            check_names(&plan.names)?;
+            (plan.filler, plan.used) = (Some(axis), axis.len());
+            plan.entries += 1;
         }
         Ok(plan)
     }
@@ -218,6 +273,9 @@ impl<'a> Plan<'a> {
 
     /// The step that is written as a chunk of a frame.
     fn step(&self, frame: u64) -> Result<Option<u64>> {
+        if let Some(axis) = self.filler.filter(|axis| frame + 1 == axis.len()) {
+            return Ok(Some(axis.step(frame)?.unwrap_or(0)));
+        }
         let axis = self.steps.filter(|axis| frame < axis.len());
         axis.map_or(Ok(None), |axis| axis.step(frame))
     }
@@ -236,6 +294,10 @@ impl FormatWriter for Gsd {
         })
     }
 
+    fn is_own(&self, content: &Dataset) -> bool {
+        about(content.tree().attrs()).schema == HOOMD
+    }
+
     fn keeps_scaling(&self) -> bool {
         true
     }
@@ -252,13 +314,18 @@ impl FormatWriter for Gsd {
         for frame in 0..plan.frames {
             for column in &mut plan.columns {
                 let Some(name) = column.name.filter(|_| frame < column.frames()) else { continue };
-                if !column.may_have(frame)? {
-                    continue;
-                }
+                let may_have = column.may_have(frame)?;
                 let column = &*column;
                 let context = |e: Error| column.context(e).in_frame(frame);
-                if let Some(array) = content.array_in_frame(column.id, frame).map_err(context)? {
+                let array =
+                    if may_have { content.array_in_frame(column.id, frame) } else { Ok(None) };
+                if let Some(array) = array.map_err(context)? {
                     column.write(&mut out, frame, name, &array).map_err(context)?;
+                } else if let Some((n, m)) = column.gap(frame)?.filter(|_| column.has_nan()) {
+                    let bytes = n.saturating_mul(m).saturating_mul(column.kind.size());
+                    content.limits().allow(bytes, "a logged quantity").map_err(context)?;
+                    let values = missing_value(&column.node.path, column.kind, n, m)?;
+                    out.bytes(frame, name, (column.kind, n, m), &values.bytes)?;
                 }
             }
             if let (Some(step), Some(id)) = (plan.step(frame)?, names.id(STEP.as_bytes())) {

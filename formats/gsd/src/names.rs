@@ -113,6 +113,13 @@ impl Names {
         self.ids.get(name).copied()
     }
 
+    /// `id` if it is the id of this name.
+    pub(crate) fn id_at(&self, id: u32, name: &[u8]) -> Option<u32> {
+        // The first of two equal names is the one that is found.
+        let distinct = self.ids.len() == self.list.len();
+        Some(id).filter(|_| distinct && self.list.get(id as usize).is_some_and(|own| own == name))
+    }
+
     /// The bytes of a name; none for an unknown id.
     pub(crate) fn bytes(&self, id: u32) -> &[u8] {
         self.list.get(id as usize).map_or(&[], Vec::as_slice)

@@ -27,9 +27,11 @@ use spile_core::{Attrs, NodeId, Result, Role, Semantics, convert};
 
 use crate::read::{Chunk, File, HOOMD};
 use crate::wire::Type;
-use fields::{Field, GROUPS};
+use fields::{Field, GROUPS, Kind};
 
-pub(crate) use fields::{BOX, default_values, dims, field, has_fallback, missing_value};
+pub(crate) use fields::{
+    BOX, default_values, dims, encode_names, field, has_fallback, missing_value,
+};
 pub use log::{Log, LogColumn};
 pub(crate) use resolve::Resolved;
 pub use resolve::Trajectory;
@@ -108,6 +110,8 @@ pub(crate) enum Fallback {
     First,
     /// This number of elements of the default along the first dimension; the values repeat.
     Default(u64, &'static [f64]),
+    /// Default strings.
+    Names(&'static [&'static str]),
     None,
 }
 
@@ -123,6 +127,9 @@ pub(crate) fn fallback(file: &File, frame: u64, name: &str, in_first: bool) -> R
             members
         }
         _ if in_first => return Ok(Fallback::First),
+        Some(Field { kind: Kind::Names, default_names, .. }) => {
+            return Ok(Fallback::Names(default_names));
+        }
         Some(field) => field.rows,
         None => return Ok(Fallback::None),
     };

@@ -12,7 +12,9 @@ use spile_core::{
 };
 
 use crate::read::{File, HOOMD, STEP, layout, shape};
-use crate::semantics::{BOX, Fallback, dims, fallback, field, meaning, read_box, summary};
+use crate::semantics::{
+    BOX, Fallback, Values, dims, encode_names, fallback, field, meaning, read_box, summary,
+};
 use crate::wire::{About, SLOT, Type};
 
 use survey::{Column, Survey};
@@ -239,7 +241,12 @@ impl FrameTable for ChunkTable {
                     .map_err(|e| e.in_object(format!("array \"{name}\"")).in_frame(frame))?;
                 Some(FrameCell { shape, layout })
             }
-            Fallback::Default(..) | Fallback::None => None,
+            Fallback::Names(names) if self.columns && self.kind.size() == 1 => {
+                let Values { n, m, bytes, .. } = encode_names(names);
+                let layout = Layout::Inline(bytes.into(), Order::C);
+                Some(FrameCell { shape: Shape::new([n, m]), layout })
+            }
+            Fallback::Default(..) | Fallback::Names(_) | Fallback::None => None,
         })
     }
 }

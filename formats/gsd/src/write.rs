@@ -96,6 +96,8 @@ pub struct Writer {
     pending: Vec<Entry>,
     /// The entries of a commit as bytes.
     encoded: Vec<u8>,
+    /// The name that follows the last one in the list: frames usually have the same chunks in the same order.
+    next_name: u32,
     /// By name id: the last frame that used it, plus one.
     used: Vec<u64>,
     step: u64,
@@ -192,6 +194,7 @@ impl Writer {
         let unused_end = file.source().current_len()?;
         Ok(Self {
             names_written: names.len(),
+            next_name: 0,
             used: vec![0; names.len()],
             frame,
             tail,
@@ -321,7 +324,12 @@ impl Writer {
     }
 
     fn name_id(&mut self, name: &str) -> Result<u32> {
-        if let Some(id) = self.names.id(name.as_bytes()) {
+        let id = match self.names.id_at(self.next_name, name.as_bytes()) {
+            Some(id) => Some(id),
+            None => self.names.id(name.as_bytes()),
+        };
+        if let Some(id) = id {
+            self.next_name = if id as usize + 1 < self.names.len() { id + 1 } else { 0 };
             return Ok(id);
         }
         let (max_len, max_names) = self.header.form.name_limits();
@@ -453,8 +461,17 @@ impl Writer {
         Ok(empty)
     }
 
-    /// Commits the completed frames and converts the file to version 2.1, see [`crate::ops::upgrade`].
+    /// All chunks are committed: there are neither completed frames to commit nor chunks of an incomplete one.
+    pub fn is_flushed(&self) -> bool {
+        self.pending.is_empty() && self.current.is_empty()
+    }
+
+    /// Commits the completed frames and converts the file to version 2.1, see [`crate::ops::upgrade`]. Fails if
+    /// the current frame has chunks.
     pub fn upgrade(self) -> Result<Self> {
+        if !self.current.is_empty() {
+            return Err(Error::argument("the current frame is not complete"));
+        }
         let path = self.sink.path().to_path_buf();
         let (mode, limits) = (self.mode, self.limits);
         let (buffer_size, pending_limit) = (self.buffer_size, self.pending_limit);

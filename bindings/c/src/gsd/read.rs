@@ -7,7 +7,7 @@ use spile_gsd::Chunk;
 use spile_gsd::wire::Form;
 
 use super::layout::CEntry;
-use super::{Handle, Open, code, element, text, with};
+use super::{Handle, Open, code, element, text, with, with_state};
 use crate::memory::bytes_mut;
 
 /// Entries in a page of [`Found`].
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn gsd_find_chunk(
 ) -> *const CEntry {
     // SAFETY: condition of this function.
     let found = unsafe {
-        with(handle, |state| {
+        with_state(handle, |state| {
             let chunk = state.reader()?.find_chunk(frame, text(name)?)?;
             let Some(Chunk { number, entry, data, .. }) = chunk else {
                 return Ok(std::ptr::null());
@@ -78,12 +78,13 @@ pub unsafe extern "C" fn gsd_read_chunk(
 ) -> c_int {
     // SAFETY: condition of this function.
     code(unsafe {
-        with(handle, |state| {
+        with_state(handle, |state| {
             let chunk = chunk.as_ref().filter(|_| !data.is_null());
             let chunk = chunk.ok_or_else(|| Error::argument("chunk or data are null"))?;
             let malformed = || Error::malformed("gsd-010", "invalid index entry");
             let kind = element(chunk.kind.into()).ok_or_else(malformed)?;
-            let offset = u64::try_from(chunk.location).map_err(|_| malformed())?;
+            let offset = u64::try_from(chunk.location).ok().filter(|offset| *offset > 0);
+            let offset = offset.ok_or_else(malformed)?;
             let size = kind.bytes(chunk.n, chunk.m.into()).ok_or_else(malformed)?;
             let source = state.reader()?.source();
             if offset.checked_add(size).is_none_or(|end| end > i64::MAX as u64) {
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn gsd_read_chunk(
 pub unsafe extern "C" fn gsd_get_nframes(handle: Handle) -> u64 {
     // SAFETY: condition of this function.
     let frames = unsafe {
-        with(handle, |state| match &mut state.open {
+        with_state(handle, |state| match &mut state.open {
             Open::Read(file) => Ok(file.nframes()?),
             Open::Write(_) => Ok(state.writer()?.committed_frames()),
         })
@@ -116,7 +117,7 @@ pub unsafe extern "C" fn gsd_find_matching_chunk_name(
 ) -> *const c_char {
     // SAFETY: condition of this function.
     let found = unsafe {
-        with(handle, |state| {
+        with_state(handle, |state| {
             if match_.is_null() {
                 return Ok(std::ptr::null());
             }

@@ -9,7 +9,9 @@ use spile_gsd::wire::{About, Form};
 use spile_gsd::{Commit, Mode, Version, Writer};
 
 use super::layout::NAME;
-use super::{APPEND, Failure, Handle, Open, code, element, fill, path, run, text, with};
+use super::{
+    APPEND, Failure, Handle, Open, code, element, fill, path, run, text, with, with_state,
+};
 use crate::memory::bytes;
 
 /// The text, truncated to the length of a name.
@@ -61,7 +63,7 @@ pub unsafe extern "C" fn gsd_create_and_open(
 ) -> c_int {
     code(run(|| {
         if !matches!(flags, 1 | APPEND) {
-            return Err(Error::argument("a new file is opened for writing").into());
+            return Err(Failure::NotWritable);
         }
         let overwrite = if exclusive_create == 0 { Overwrite::Replace } else { Overwrite::Never };
         // SAFETY: condition of this function.
@@ -97,7 +99,15 @@ pub unsafe extern "C" fn gsd_truncate(handle: Handle) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
     // SAFETY: condition of this function.
-    code(unsafe { with(handle, |state| state.replace_writer(Writer::upgrade)) })
+    code(unsafe {
+        with(handle, |state| {
+            if !state.writer().is_ok_and(|writer| writer.is_flushed()) {
+                let message = "expected a file that is open for writing, without chunks to flush";
+                return Err(Error::argument(message).into());
+            }
+            state.replace_writer(Writer::upgrade)
+        })
+    })
 }
 
 /// Commits automatically after a number of frames or a time; 0 for neither.
@@ -133,7 +143,7 @@ pub unsafe extern "C" fn gsd_write_chunk(
 ) -> c_int {
     // SAFETY: condition of this function.
     code(unsafe {
-        with(handle, |state| {
+        with_state(handle, |state| {
             let wrong = |message: String| Failure::from(Error::argument(message));
             let kind = element(kind).ok_or_else(|| wrong(format!("unknown type {kind}")))?;
             let m = u64::from(m);
@@ -154,7 +164,13 @@ pub unsafe extern "C" fn gsd_write_chunk(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_maximum_write_buffer_size(handle: Handle) -> u64 {
     // SAFETY: condition of this function.
-    unsafe { with(handle, |state| Ok(state.writer()?.buffer_size() as u64)) }.unwrap_or(0)
+    unsafe {
+        with(handle, |state| match &state.open {
+            Open::Read(_) => Ok(state.buffer),
+            Open::Write(_) => Ok(state.writer()?.buffer_size() as u64),
+        })
+    }
+    .unwrap_or(0)
 }
 
 /// Sets the size of the write buffer in bytes.
@@ -163,7 +179,11 @@ pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size:
     // SAFETY: condition of this function.
     code(unsafe {
         with(handle, |state| {
-            state.writer()?.set_buffer_size(positive(size)?);
+            let bytes = positive(size)?;
+            match &state.open {
+                Open::Read(_) => state.buffer = size,
+                Open::Write(_) => state.writer()?.set_buffer_size(bytes),
+            }
             Ok(())
         })
     })

@@ -332,7 +332,7 @@ def _check_keys(part: str, given: Any) -> None:
     """Raises an error for keys outside the schema. Objects such as frames of ``gsd.hoomd`` may have
     other attributes."""
     known = _KEYS.get(part)
-    if known is None or not isinstance(given, Mapping):
+    if known is None or not _is_mapping(given):
         return
     for key, value in given.items():
         if key not in known:
@@ -340,10 +340,15 @@ def _check_keys(part: str, given: Any) -> None:
         _check_keys(key, value)
 
 
+def _is_mapping(thing: Any) -> bool:
+    # The test for a dictionary is much faster than that for the abstract class.
+    return isinstance(thing, dict) or isinstance(thing, Mapping)
+
+
 def _get(thing: Any, name: str) -> Any:
     if thing is None:
         return None
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+    return thing.get(name) if _is_mapping(thing) else getattr(thing, name, None)
 
 
 def _frame(given: Any) -> Any:
@@ -361,11 +366,14 @@ def _frame(given: Any) -> Any:
         frame.configuration.box = frame.configuration.box
     for part in ("particles", *LINKS):
         data, values = getattr(frame, part), _get(given, part)
-        names = [name for name in data.__slots__ if name not in ("M", "N")]
-        for name in names:
-            setattr(data, name, _get(values, name))
-        if part == "constraints" and data.value is None:
-            data.value = _get(given, "constraint_value")
+        lengths = _get(given, "constraint_value") if part == "constraints" else None
+        if values is None and lengths is None:
+            continue
+        for name in data.__slots__:
+            if name not in ("M", "N"):
+                setattr(data, name, _get(values, name))
+        if lengths is not None and data.value is None:
+            data.value = lengths
         count = _get(values, "N")
         if count is None:
             arrays = [getattr(data, name) for name in data._fields()]

@@ -225,6 +225,13 @@ pub trait FormatWriter: Send + Sync {
         None
     }
 
+    /// `content` follows a convention of the format that other programs require, such as a schema. It is never
+    /// flattened where it can be written, because those programs could not read it.
+    fn is_own(&self, content: &Dataset) -> bool {
+        let _ = content;
+        false
+    }
+
     /// The format has a convention for linear scaling and missing values. Other formats get datasets with
     /// [physical values](Dataset::physical).
     fn keeps_scaling(&self) -> bool {

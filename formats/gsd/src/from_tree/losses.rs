@@ -6,7 +6,7 @@ use spile_interchange::{Kept, Losses};
 
 use super::{Column, Plan};
 use crate::read::STEP;
-use crate::semantics::{dims, meaning};
+use crate::semantics::{BOX, dims, meaning};
 use crate::to_tree::{POSITIONS, header_attrs};
 use crate::wire::{TEXT, Type};
 
@@ -73,6 +73,9 @@ pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
     };
     let mut columns = plan.columns.iter();
     losses.add(content, &kept, |_, _, _| match columns.next() {
+        Some(column) if column.name.is_none() && tree.at(BOX).is_none() => {
+            Err(format!("computed from {BOX}, which no frame has"))
+        }
         Some(column) if column.chunks > 0 => Ok(()),
         _ => Err("no frame has it".into()),
     });
@@ -122,6 +125,10 @@ fn add_array_losses(
     stored.quantity = known.quantity;
     if *own.semantics() != Semantics::default() && stored != known {
         lose(LossKind::Meaning, "GSD has no roles of arrays".into());
+    }
+    if column.hides {
+        let reason = "frames without it show the value of frame 0, because its type has no NaN";
+        lose(LossKind::Values, reason.into());
     }
     if column.table().is_none() {
         let reason = "GSD stores every array per frame: this one is in frame 0";

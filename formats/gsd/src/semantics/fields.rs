@@ -181,7 +181,7 @@ pub(crate) fn dims(name: &str) -> [&'static str; 2] {
 
 /// Strings in rows of equal length, each with a terminating NUL. There are at least two columns,
 /// because the Python package reads one column as an array without columns.
-pub(super) fn encode_names<S: AsRef<str>>(names: &[S]) -> Values {
+pub(crate) fn encode_names<S: AsRef<str>>(names: &[S]) -> Values {
     let names = names.iter().map(AsRef::as_ref);
     let width = names.clone().map(str::len).max().unwrap_or(0).max(1) + 1;
     let mut bytes = Vec::with_capacity(width * names.len());

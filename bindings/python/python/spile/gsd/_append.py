@@ -14,6 +14,9 @@ from ._schema import ARRAYS, BOX, DEFAULTS, default_types
 
 __all__ = ["Appending"]
 
+#: The chunks with the number of members and with their types.
+_CHUNKS = {part: (f"{part}/N", f"{part}/types") for part in PARTS}
+
 
 class Appending:
     """A file that frames are appended to, and the values that frames share with frame 0 or take from the
@@ -130,26 +133,27 @@ class Appending:
             write("configuration/box", box, first.get("configuration/box", default))
 
     def _write_part(self, part: str, data: Any, first: Any, write: Any, defaults: bool) -> None:
-        count = f"{part}/N"
-        known = first.get(count, DEFAULTS[count])
-        rows = known[0] if data.N is None else int(data.N)
-        if data.N is not None:
-            write(count, np.array([rows], "u4"), known)
-        same = rows == known[0]
+        count, types_chunk = _CHUNKS[part]
+        known = int(first.get(count, DEFAULTS[count])[0])
+        rows = known if data.N is None else int(data.N)
+        same = rows == known
+        if not same:
+            write(count, np.array([rows], "u4"), None)
         if part != "constraints":
             types = data.types
-            if types is not None and len(set(types)) != len(types):
-                raise ValueError(f"{part}: type names must be unique, found {list(types)}")
-            if types is None and defaults:
+            if types is None and defaults and types_chunk in first:
                 types = default_types(part)
-            self._write_strings(f"{part}/types", types, default_types(part), first, write)
+            if types is not None:
+                if len(set(types)) != len(types):
+                    raise ValueError(f"{part}: type names must be unique, found {list(types)}")
+                self._write_strings(types_chunk, types, default_types(part), first, write)
         if part == "particles":
             shapes = data.type_shapes
-            if shapes is None and defaults:
+            if shapes is None and defaults and "particles/type_shapes" in first:
                 shapes = [{}]
             if shapes is not None:
                 shapes = [s if isinstance(s, str) else json.dumps(s) for s in shapes]
-            self._write_strings("particles/type_shapes", shapes, ["{}"], first, write)
+                self._write_strings("particles/type_shapes", shapes, ["{}"], first, write)
         for name, chunk, field in ARRAYS[part]:
             value = getattr(data, name)
             expected = first.get(chunk) if same else None
@@ -171,7 +175,7 @@ class Appending:
     def _write_strings(
         self, chunk: str, strings: Any, default: Any, first: Any, write: Any
     ) -> None:
-        if strings is None or (chunk not in first and list(strings) == default):
+        if chunk not in first and list(strings) == default:
             return
         encoded = [text.encode() for text in strings]
         if any(b"\0" in text for text in encoded):

@@ -229,7 +229,7 @@ class GSDFile:
             self._inner.truncate()
 
     def upgrade(self) -> None:
-        """Converts the file to version 2.1 in place."""
+        """Converts the file to version 2.1 in place. All chunks must be flushed."""
         with _translated():
             self._inner.upgrade()
             self._about = self._inner.about()
