@@ -182,7 +182,11 @@ pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
             (Some((start, increment)), Some((first, step))) => {
                 Some((start + first * increment, step * increment))
             }
-            (_, grid) => grid.map(|(start, step)| (start * scope.unit, step * scope.unit)),
+            // Dividing by a power of ten keeps decimal numbers.
+            (_, grid) => grid.map(|grid| {
+                let per_second = (1.0 / scope.unit).round();
+                (grid.0 / per_second, grid.1 / per_second)
+            }),
         };
     }
     Ok(table)
