@@ -276,14 +276,16 @@ impl Error {
         let path = e.path.as_ref().map(|p| p.to_string_lossy());
         let texts = (e.code, &e.message, &e.object, path, &e.hint);
         // Numbers and text can always be serialised.
-        serde_json::to_vec(&(e.kind.number(), e.offset, e.frame, texts)).unwrap_or_default()
+        let numbers = (e.kind.number(), e.offset, e.frame, self.os_error());
+        serde_json::to_vec(&(numbers, texts)).unwrap_or_default()
     }
 
     /// Deserialises an error from another rank.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         type Texts = (String, String, Option<String>, Option<PathBuf>, Option<String>);
-        let parsed = serde_json::from_slice::<(usize, Option<u64>, Option<u64>, Texts)>(bytes);
-        let (kind, offset, frame, (code, message, object, path, hint)) = match parsed {
+        type Numbers = (usize, Option<u64>, Option<u64>, Option<i32>);
+        let parsed = serde_json::from_slice::<(Numbers, Texts)>(bytes);
+        let ((kind, offset, frame, os), (code, message, object, path, hint)) = match parsed {
             Ok(parsed) => parsed,
             Err(broken) => return Self::malformed("core-comm", broken.to_string()),
         };
@@ -292,6 +294,7 @@ impl Error {
         (error.0.offset, error.0.frame) = (offset, frame);
         (error.0.object, error.0.path) = (object, path);
         error.0.hint = hint.map(Hint::from);
+        error.0.source = os.map(|number| io::Error::from_raw_os_error(number).into());
         error
     }
 
