@@ -14,6 +14,7 @@
 //! | `failure` | errors as exceptions of `spile.errors` |
 //! | `verbs` | info, check, diff, hash, convert, salvage; the command line |
 //! | `parallel` | conversion by several processes |
+//! | `scda` | scda files on the ranks of an MPI job |
 //! | `gsd` | frames and chunks of GSD files |
 //! | `write` | new files from arrays |
 //! | `native` | native writers: scda sections, TAF operations |
@@ -31,6 +32,7 @@ mod native;
 mod object;
 mod parallel;
 mod particles;
+mod scda;
 mod select;
 mod value;
 mod verbs;
@@ -47,6 +49,7 @@ fn _spile(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<gsd::GsdFile>()?;
     m.add_class::<parallel::Parallel>()?;
     m.add_class::<native::Sections>()?;
+    m.add_class::<scda::ScdaFile>()?;
     for function in [
         wrap_pyfunction!(verbs::info, m)?,
         wrap_pyfunction!(verbs::check, m)?,

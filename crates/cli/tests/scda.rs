@@ -239,6 +239,35 @@ fn an_error_in_a_manifest_has_its_line_or_section() {
 }
 
 #[test]
+fn unfinished_files_are_listed_and_removed() {
+    let folder = Folder::new();
+    let unfinished = [".run.scda.Ab12Xy.part", ".b.scda.000000.part"];
+    for name in unfinished {
+        folder.write(name, "scdata0 and more");
+    }
+    // Other names, and files of other programs.
+    let others = [".run.scda.part", "run.scda.Ab12Xy.part", ".run.scda.Ab12X.part"];
+    for name in others {
+        folder.write(name, "scdata0 and more");
+    }
+    folder.write(".movie.Ab12Xy.part", "something else");
+    let exists = |name: &str| folder.path(name).exists();
+    // They may belong to a running job.
+    let said = folder.good(&["scda", "clean", "."]);
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert!(unfinished.iter().all(|name| said.contains(name) && exists(name)), "{said}");
+    let said = folder.good(&["scda", "clean", ".", "--older", "0", "--dry-run"]);
+    assert!(said.lines().count() == 2 && unfinished.iter().all(|name| exists(name)), "{said}");
+    let open = std::fs::File::open(folder.path(unfinished[0])).unwrap();
+    folder.good(&["scda", "clean", ".", "--older", "0"]);
+    assert!(exists(unfinished[0]) && !exists(unfinished[1]));
+    drop(open);
+    folder.good(&["scda", "clean", ".", "--older", "0"]);
+    assert!(!exists(unfinished[0]));
+    assert!(others.iter().all(|name| exists(name)) && exists(".movie.Ab12Xy.part"));
+}
+
+#[test]
 fn recoding_goes_there_and_back() {
     let folder = Folder::new();
     for (name, path) in golden() {

@@ -6,6 +6,7 @@
 //! | `spile` | | the command line |
 //! | `cargo` | manifest, name | a program of another workspace |
 //! | `cc` | sources and libraries | a C program |
+//! | `h5pcc` | sources | a C program with parallel HDF5 |
 //! | `library` | package, name | a static library of the workspace |
 //! | `gfortran` | source | a Fortran program |
 //! | `mpi` | package, name | an example that needs MPI |
@@ -106,6 +107,10 @@ fn build(
                 tools::zlib()?;
                 compile(&compiler, args)
             })
+        }
+        ("h5pcc", args) => {
+            tools::parallel_hdf5()?;
+            compile("h5pcc.openmpi", &[&["-shlib".into()], args].concat())
         }
         ("gfortran", args) => {
             tools::fortran()?;

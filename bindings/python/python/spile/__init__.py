@@ -43,6 +43,7 @@ __all__ = [
     "open_mfdatatree",
     "salvage",
     "sample",
+    "scda",
     "sdf",
     "SDFPreprocess",
     "taf",
@@ -55,6 +56,7 @@ _LAZY = {
     "open_mfdatatree": ".sdf",
     "fortran": "",
     "gsd": "",
+    "scda": "",
     "sdf": "",
     "taf": "",
 }

@@ -7,6 +7,9 @@
 //! | `read-array FILE BYTES SIZE` | reading them | bytes of all elements |
 //! | `write-varray FILE NUMBER` | writing NUMBER elements of 48 to 80 bytes | bytes of all elements |
 //! | `read-varray FILE NUMBER` | reading them | bytes of all elements |
+//! | `write-small FILE NUMBER` | writing NUMBER sections of 1000 doubles | bytes of all elements |
+//! | `write-indirect FILE BYTES SIZE` | writing elements of SIZE bytes at scattered addresses | bytes of all elements |
+//! | `write-one FILE BYTES` | writing an A section whose elements are all on rank 0 | bytes of all elements |
 //! | `write-encoded FILE FIELD SIZE` | writing the elements in FIELD, compressed | stored bytes |
 //! | `read-encoded FILE FIELD SIZE` | reading them | bytes of all elements |
 //! | `format-entries DIGITS NUMBER` | formatting size entries of up to DIGITS digits | entries |
@@ -76,6 +79,11 @@ impl Bench<'_> {
             ["read-array", file, bytes, size] => {
                 self.read_array(Path::new(file), bytes.parse()?, size.parse()?)
             }
+            ["write-small", file, number] => self.write_small(Path::new(file), number.parse()?),
+            ["write-indirect", file, bytes, size] => {
+                self.write_indirect(Path::new(file), bytes.parse()?, size.parse()?)
+            }
+            ["write-one", file, bytes] => self.write_one(Path::new(file), bytes.parse()?),
             ["write-varray", file, number] => self.write_varray(Path::new(file), number.parse()?),
             ["read-varray", file, number] => self.read_varray(Path::new(file), number.parse()?),
             ["write-encoded", file, field, size] => {
@@ -100,6 +108,37 @@ impl Bench<'_> {
         let time =
             write(self.comm, file, |writer| writer.array(b"bench", &counts, size, data, false))?;
         Ok((time, bytes / size * size))
+    }
+
+    fn write_small(&mut self, file: &Path, number: u64) -> Result<(Duration, u64)> {
+        let counts = self.partition(1000);
+        let mine = self.fill(counts[self.comm.rank()] * 8)?;
+        let data = Elements::Contiguous(self.memory.first(mine));
+        let time = write(self.comm, file, |writer| {
+            (0..number).try_for_each(|_| writer.array(b"small", &counts, 8, data, false))
+        })?;
+        Ok((time, number * 8000))
+    }
+
+    /// Every second one of the elements in memory is written.
+    fn write_indirect(&mut self, file: &Path, bytes: u64, size: u64) -> Result<(Duration, u64)> {
+        let counts = self.partition(bytes / size);
+        let all = self.fill(2 * counts[self.comm.rank()] * size)?;
+        let parts: Vec<&[u8]> = self.memory.first(all).chunks(size as usize).step_by(2).collect();
+        let data = Elements::Indirect(&parts);
+        let time =
+            write(self.comm, file, |writer| writer.array(b"bench", &counts, size, data, false))?;
+        Ok((time, bytes / size * size))
+    }
+
+    fn write_one(&mut self, file: &Path, bytes: u64) -> Result<(Duration, u64)> {
+        let mut counts = vec![0; self.comm.size()];
+        counts[0] = bytes;
+        let mine = self.fill(counts[self.comm.rank()])?;
+        let data = Elements::Contiguous(self.memory.first(mine));
+        let time =
+            write(self.comm, file, |writer| writer.array(b"bench", &counts, 1, data, false))?;
+        Ok((time, bytes))
     }
 
     fn read_array(&mut self, file: &Path, bytes: u64, size: u64) -> Result<(Duration, u64)> {

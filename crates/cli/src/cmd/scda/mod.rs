@@ -1,5 +1,6 @@
 //! `spile scda`.
 
+mod clean;
 mod manifest;
 mod pack;
 mod recode;
@@ -24,6 +25,8 @@ pub(crate) enum Operation {
     Unpack(unpack::UnpackArgs),
     /// Compress or decompress a file, or change its line breaks
     Recode(recode::RecodeArgs),
+    /// List and remove unfinished files of parallel jobs that were killed
+    Clean(clean::CleanArgs),
 }
 
 pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -31,6 +34,7 @@ pub(crate) fn run(operation: &Operation, context: &Context, out: &mut Output) ->
         Operation::Pack(args) => pack::run(args, context, out),
         Operation::Unpack(args) => unpack::run(args, context, out),
         Operation::Recode(args) => recode::run(args, context, out),
+        Operation::Clean(args) => clean::run(args, context, out),
     }
 }
 
