@@ -1,9 +1,11 @@
 //! Particles of a run: tracks, histograms and energies.
 
+use std::path::PathBuf;
+
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use spile::error::Error;
-use spile_ops::particles::{self, HistogramOptions, Species};
+use spile_ops::particles::{self, HistogramOptions, IdIndex, Species};
 
 use crate::failure::Result;
 use crate::file::File;
@@ -19,9 +21,10 @@ pub(crate) fn species(file: &File) -> Vec<(String, Vec<String>)> {
 }
 
 /// The particles `ids`, or the `count` particles with the largest value of `by`, or momentum, in `frame`: their
-/// identifiers, and their variables over all frames.
+/// identifiers, and their variables over all frames. `index` is the path of an index of identifiers, which is written if it
+/// is missing; an empty path is the default one.
 #[pyfunction]
-#[pyo3(signature = (file, species, ids=None, *, count=None, by=None, frame=0, variables=Vec::new()))]
+#[pyo3(signature = (file, species, ids=None, *, count=None, by=None, frame=0, variables=Vec::new(), index=None))]
 #[allow(clippy::too_many_arguments)] // Called with keywords.
 pub(crate) fn track<'py>(
     py: Python<'py>,
@@ -32,6 +35,7 @@ pub(crate) fn track<'py>(
     by: Option<&str>,
     frame: u64,
     variables: Vec<String>,
+    index: Option<PathBuf>,
 ) -> Result<(Vec<u64>, Vec<Column<'py>>)> {
     let found = py.detach(|| {
         let species = Species::find(&file.dataset, species)?;
@@ -41,7 +45,22 @@ pub(crate) fn track<'py>(
             (None, Some(count), None) => particles::fastest(&species, count, frame)?,
             (None, None, _) => return Err(Error::argument("no particles were selected")),
         };
-        particles::track(&species, &ids, &variables)
+        let index = match &index {
+            Some(path) if path.as_os_str().is_empty() => {
+                let found = particles::index_path(&file.dataset, &species);
+                Some(found.ok_or_else(|| {
+                    Error::argument("this run is in no folder").hint("give the path of the index")
+                })?)
+            }
+            path => path.clone(),
+        };
+        let index = match index {
+            Some(path) => Some(
+                IdIndex::open_or_create(&path, &species).map_err(|error| error.with_path(&path))?,
+            ),
+            None => None,
+        };
+        particles::track(&species, &ids, &variables, index.as_ref())
     })?;
     let column = |(name, unit, values): (String, String, Vec<f64>)| {
         (name, unit, PyArray1::from_vec(py, values))

@@ -95,6 +95,51 @@ def test_particles_are_followed_by_their_identifiers(run):
         series.track("photon", fastest=1)
 
 
+def test_an_index_of_identifiers_gives_the_same_tracks(run, tmp_path):
+    pattern = run / "n*.sdf"
+    series = spile.open_series(pattern)
+    plain = series.track("electron", fastest=5)
+    ids = [int(plain["id"][3]), 2**40, int(plain["id"][1])]
+    expected = series.track("electron", ids, variables=["px", "X"])
+    index = run / "electron.spileids"
+    for _ in range(2):
+        found = series.track("electron", ids, variables=["px", "X"], index=True)
+        xr.testing.assert_identical(found, expected)
+        assert index.is_file()
+    written = index.stat().st_mtime_ns
+    xr.testing.assert_identical(series.track("electron", fastest=5, index=True), plain)
+    assert index.stat().st_mtime_ns == written
+    # A new dump changes the run, and an index of another species is another file.
+    shutil.copy(DUMPS[2], run / "n9.sdf")
+    longer = spile.open_series(pattern).track("electron", ids, variables=["px", "X"], index=True)
+    assert longer.sizes["time"] == 4 and index.stat().st_mtime_ns > written
+    np.testing.assert_array_equal(longer["px"][:3], expected["px"])
+    series.track("electron", ids, index=run / "mine.ids")
+    assert (run / "mine.ids").is_file()
+    # The length of the index, and its first frame, are wrong.
+    damaged = index.read_bytes()[:70]
+    index.write_bytes(damaged)
+    with pytest.raises(spile.SpileError, match="electron.spileids"):
+        spile.open_series(pattern).track("electron", ids, index=True)
+    index.write_bytes(b"no index, but a file of the user with the name of an index")
+    with pytest.raises(spile.SpileError, match="core-id-index"):
+        spile.open_series(pattern).track("electron", ids, index=True)
+
+
+def test_impossible_tracks_are_errors(run):
+    series = spile.open_series(run / "n*.sdf")
+    with pytest.raises(ValueError, match="not negative, found -1"):
+        series.track("electron", [-1])
+    with pytest.raises(IndexError, match="frame 9 does not exist; the run has 3 frames"):
+        series.track("electron", fastest=1, frame=9)
+    with pytest.raises(IndexError, match="frame -4 does not exist"):
+        series.histogram("electron", "px", frame=-4)
+    with pytest.raises(spile.SpileError, match=r'unknown variable "q" at character 1 of "q > 1"'):
+        series.histogram("electron", "px", where="q > 1")
+    everything = series.track("electron", fastest=10**9)
+    assert everything.sizes["id"] == len(spile.open(DUMPS[2])["Particles/ID/electron"])
+
+
 def test_histograms_are_weighted_sums_over_all_frames(run):
     series = spile.open_series(run / "n*.sdf")
     space = series.histogram("electron", ["X", "px"], bins=(6, 5), where="px > 0")

@@ -5,6 +5,7 @@
 //! coordinates of that mesh.
 
 mod expression;
+mod ids;
 mod track;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use spile_core::{
 };
 
 pub use expression::Expression;
+pub use ids::{IdIndex, index_path};
 pub use track::{Tracks, fastest, top, track};
 
 /// Number of particles computed at once.
@@ -211,6 +213,10 @@ pub fn histogram(species: &Species, options: &HistogramOptions) -> Result<Histog
     }
     let own = species.variable(WEIGHT).map(|_| WEIGHT.to_string());
     let weight = options.weight.clone().or(own);
+    for text in weight.iter().chain(&options.filter) {
+        // Positions in messages are those of the expression as it was given.
+        Expression::parse(text, &species.variables())?;
+    }
     let weight = match (weight, &options.filter) {
         (Some(weight), Some(filter)) => Some(format!("({weight}) * (({filter}) != 0)")),
         (None, Some(filter)) => Some(format!("({filter}) != 0")),

@@ -5,7 +5,7 @@
 //! of the variable does not change them; it is its centring. Its true positions along staggered
 //! directions are computed arrays ([`derived`]).
 
-mod centred;
+pub(crate) mod centred;
 pub(crate) mod derived;
 pub(crate) mod surfaces;
 

@@ -16,7 +16,7 @@ pub(crate) use self::paths::split_path;
 use crate::block::{Block, SALVAGE, read_headers};
 use crate::read::File;
 use crate::salvage;
-use crate::semantics::surfaces;
+use crate::semantics::{centred, surfaces};
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Meta, RunInfo};
 use crate::wire::{FileHeader, REVISION};
@@ -108,6 +108,7 @@ pub(crate) fn build(
         for k in 0..blocks.len() {
             builder.add_derived(k)?;
         }
+        centred::complete_vectors(&mut builder.tree)?;
         surfaces::add(&mut builder, source)?;
     }
     builder.add_stitched()?;

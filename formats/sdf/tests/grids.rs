@@ -104,6 +104,46 @@ fn values_at_upper_faces_are_averaged_to_cell_centres() {
 }
 
 #[test]
+fn vectors_of_averages_have_the_components_that_are_stored_at_cell_centres() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.sdf");
+    let header = FileHeader { code_name: "Epoch1d".into(), ..FileHeader::default() };
+    let mesh = blocks::mesh(&[4]);
+    let field = |stagger: i32| {
+        Meta::PlainVariable(PlainVariable {
+            mult: 1.0,
+            units: "V/m".into(),
+            mesh_id: "grid".into(),
+            dims: vec![3],
+            stagger,
+        })
+    };
+    write_file(&path, &header, Overwrite::Never, |file| {
+        let (real, variable) = (DataType::Real8, BlockType::PlainVariable);
+        let nodes = bytes([0.0, 1.0, 2.0, 3.0]);
+        file.block("grid", "Grid/Grid", BlockType::PlainMesh, real, &Meta::Mesh(mesh), &nodes)?;
+        for (name, stagger) in [("Ex", 1), ("Ey", 0), ("Ez", 0)] {
+            let values = bytes([1.0, 2.0, 4.0]);
+            let id = name.to_lowercase();
+            file.block(&id, &format!("E/{name}"), variable, real, &field(stagger), &values)?;
+        }
+        let values = bytes([5.0, 6.0, 7.0]);
+        file.block("bz", "B/Bz", variable, real, &field(0), &values)?;
+        Ok(())
+    })
+    .unwrap();
+    let dump = derived(&path, Limits::default());
+    assert_eq!(values(&dump, "E/Ex_centred")[1..], [1.5, 3.0]);
+    for (index, name) in (1_u8..).zip(["E/Ey_centred", "E/Ez_centred"]) {
+        assert_eq!(values(&dump, name), [1.0, 2.0, 4.0]);
+        let id = dump.tree().find(name).unwrap();
+        let component = dump.tree().array(id).unwrap().semantics().component.clone().unwrap();
+        assert_eq!((component.vector.as_str(), component.index), ("E_centred", index));
+    }
+    assert!(dump.array("B/Bz_centred").is_err());
+}
+
+#[test]
 fn a_truncated_dump_is_read_up_to_its_end_and_salvaged_without_restart_flag() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("a.sdf");

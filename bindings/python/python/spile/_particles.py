@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,14 @@ def _times(file: File) -> np.ndarray:
     return np.array([file.attrs.get("time", np.nan)], "f8")
 
 
+def _frame(file: File, frame: int) -> int:
+    """The number of a frame; negative ones count from the end."""
+    count = file.frames or 1
+    if not -count <= frame < count:
+        raise IndexError(f"frame {frame} does not exist; the run has {count} frames")
+    return frame % count
+
+
 def _time(values: np.ndarray) -> tuple[str, np.ndarray, dict[str, str]]:
     return "time", values, {"units": "s", "long_name": "Time"}
 
@@ -39,6 +48,7 @@ def track(
     by: str | None = None,
     frame: int = -1,
     variables: Sequence[str] = (),
+    index: bool | str | os.PathLike[str] = False,
 ) -> xr.Dataset:
     import xarray as xr
 
@@ -47,8 +57,12 @@ def track(
     if (top is None) != (by is None):
         raise ValueError("top and by are given together")
     wanted = None if ids is None else [int(k) for k in ids]
+    if wanted and min(wanted) < 0:
+        raise ValueError(f"identifiers are not negative, found {min(wanted)}")
     count = fastest if top is None else top
-    number = range(file.frames or 1)[frame]
+    number = _frame(file, frame)
+    # An empty path is the default one.
+    path = "" if index is True else None if index is False else os.fspath(index)
     numbers, columns = _spile.track(
         file._handle.open,
         species,
@@ -57,6 +71,7 @@ def track(
         by=by,
         frame=number,
         variables=list(variables),
+        index=path,
     )
     times = _times(file)
     shape = len(times), len(numbers)
@@ -88,7 +103,7 @@ def histogram(
     numbers = [bins] if isinstance(bins, int) else list(bins)
     frames = list(range(file.frames or 1))
     if frame is not None:
-        frames = [frames[frame]]
+        frames = [_frame(file, frame)]
     limits, units, values = _spile.histogram(
         file._handle.open,
         species,

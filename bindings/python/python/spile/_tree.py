@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +195,7 @@ class File(Group):
         by: str | None = None,
         frame: int = -1,
         variables: Sequence[str] = (),
+        index: bool | str | os.PathLike[str] = False,
     ) -> xarray.Dataset:
         """Particles of a species over all frames, with the dimensions ``time`` and ``id``.
         Frames without a particle have NaN.
@@ -217,10 +219,14 @@ class File(Group):
             ``log10``,
             ``sin``, ``cos``, ``tan``, ``atan``, ``atan2``, ``hypot``, ``min``, ``max``, ``floor``) and
             constants in SI units (``pi``, ``c``, ``q_e``, ``m_e``, ``m_p``, ``epsilon_0``, ``mu_0``).
+        index : bool or path
+            Keep an index of the identifiers of all frames in the folder of the run
+            (``SPECIES.spileids``), or at this path. If it is there and the run has not changed, particles
+            are found without reading the identifiers of all frames.
         """
         from ._particles import track
 
-        chosen = {"fastest": fastest, "top": top, "by": by, "frame": frame}
+        chosen = {"fastest": fastest, "top": top, "by": by, "frame": frame, "index": index}
         return track(self, species, ids, variables=variables, **chosen)  # type: ignore[arg-type]
 
     def histogram(

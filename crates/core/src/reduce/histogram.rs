@@ -29,7 +29,7 @@ impl Bins {
         if low < high && low.is_finite() && high.is_finite() && count > 0 {
             return Ok(Self { low, high, count });
         }
-        Err(Error::argument(format!("invalid bins: {count} from {low} to {high}")))
+        Err(Error::argument(format!("invalid bins: {count} from {low:?} to {high:?}")))
     }
 
     /// Lower edge of bin `k`; upper edge of the last one for `k == count`.

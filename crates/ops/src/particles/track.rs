@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use spile_core::{Array, Axes, Error, Kind, Order, Result, Selection, Shape, Slice};
 
+use super::ids::IdIndex;
 use super::{ID, Species};
 
 /// Number of particles read at once.
@@ -23,8 +24,14 @@ pub struct Tracks {
 }
 
 /// Finds the particles `ids` of a species in all frames. `variables` are expressions; none means all variables but the
-/// identifiers. The identifiers of every frame are read, and the blocks of the variables that contain the particles.
-pub fn track(species: &Species, ids: &[u64], variables: &[String]) -> Result<Tracks> {
+/// identifiers. The identifiers of every frame are read, or found in `index`, and the blocks of the variables that
+/// contain the particles.
+pub fn track(
+    species: &Species,
+    ids: &[u64],
+    variables: &[String],
+    index: Option<&IdIndex>,
+) -> Result<Tracks> {
     let all: Vec<String> = if variables.is_empty() {
         let names = species.variables().into_iter();
         names.filter(|name| !name.eq_ignore_ascii_case(ID)).collect()
@@ -42,13 +49,19 @@ pub fn track(species: &Species, ids: &[u64], variables: &[String]) -> Result<Tra
             return Err(Error::argument(format!("identifier {id} is given twice")));
         }
     }
+    let mut sorted: Vec<(u64, usize)> = places.iter().map(|(id, place)| (*id, *place)).collect();
+    sorted.sort_unstable();
     let size = ids.len() * frames as usize;
     let mut columns: Vec<(String, String, Vec<f64>)> = all
         .into_iter()
         .map(|name| (name.clone(), species.unit(&name), vec![f64::NAN; size]))
         .collect();
     for frame in 0..frames {
-        let rows = rows(species, frame, &places).map_err(|e| e.in_frame(frame))?;
+        let rows = match index {
+            Some(index) => index.rows(frame, &sorted),
+            None => rows(species, frame, &places),
+        };
+        let rows = rows.map_err(|e| e.in_frame(frame))?;
         for (name, _, values) in &mut columns {
             let Some(array) = species.values(name, frame)? else { continue };
             let start = frame as usize * ids.len();
@@ -77,7 +90,7 @@ fn rows(species: &Species, frame: u64, places: &HashMap<u64, usize>) -> Result<V
 }
 
 /// The identifiers in a frame; `None` if it has no particles of the species.
-fn identifiers(species: &Species, frame: u64) -> Result<Option<Array>> {
+pub(super) fn identifiers(species: &Species, frame: u64) -> Result<Option<Array>> {
     let id = species.variable(ID).ok_or_else(|| {
         let message = format!("\"{}\" has no identifiers", species.name);
         Error::argument(message).hint("EPOCH writes them with `id = always` in the output block")
@@ -88,7 +101,7 @@ fn identifiers(species: &Species, frame: u64) -> Result<Option<Array>> {
 
 /// Calls `each` with the number of the first element and the values of each block of identifiers, until it returns
 /// false.
-fn for_blocks(array: &Array, mut each: impl FnMut(u64, Vec<u64>) -> bool) -> Result<()> {
+pub(super) fn for_blocks(array: &Array, mut each: impl FnMut(u64, Vec<u64>) -> bool) -> Result<()> {
     let count = array.shape().count().unwrap_or(0);
     let (dtype, mut first) = (array.dtype(), 0);
     if !matches!(dtype.kind(), Kind::Int | Kind::UInt) || array.map().is_some() {
@@ -138,12 +151,14 @@ fn pick(array: &Array, rows: &[(u64, usize)], values: &mut [f64]) -> Result<()> 
 /// Values that are not finite are ignored.
 pub fn top(species: &Species, count: usize, expression: &str, frame: u64) -> Result<Vec<u64>> {
     let limits = species.dataset().limits();
-    limits.allow((count as u64).saturating_mul(ID_BYTES), "the selected particles")?;
     let (Some(array), Some(ids)) =
         (species.values(expression, frame)?, identifiers(species, frame)?)
     else {
         return Ok(Vec::new());
     };
+    let particles = ids.shape().count().unwrap_or(u64::MAX);
+    let most = particles.min(count as u64).saturating_mul(ID_BYTES);
+    limits.allow(most, "the selected particles")?;
     let mut best: Vec<(f64, u64)> = Vec::new();
     let mut failure = None;
     for_blocks(&ids, |first, ids| {

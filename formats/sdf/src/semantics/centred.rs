@@ -1,8 +1,13 @@
 //! Staggered fields averaged to cell centres.
 
+use std::collections::HashMap;
+
 use spile_core::computed::store_f64;
 use spile_core::semantics::Centring;
-use spile_core::{Array, Attrs, Axes, Coord, NodeId, Order, Result, Selection, Shape, Slice, Tree};
+use spile_core::{
+    Array, ArrayDesc, Attrs, Axes, Coord, Node, NodeId, Order, Result, Selection, Semantics, Shape,
+    Slice, Tree,
+};
 use spile_interchange::midpoints::midpoints;
 
 use super::derived::{computed, derived_attrs, extent, is_real, no_input, planes, unscaled};
@@ -83,6 +88,48 @@ pub(super) fn add(
     let id = tree.add_array(node.parent, &format!("{}_centred", node.name), new)?;
     let attrs: &Attrs = &node.attrs;
     tree.set_attrs(id, derived_attrs("averaged to cell centres", attrs, &["units", "mesh"]))
+}
+
+/// Adds the components that are stored at cell centres to vectors of averages, so that all components of `E_centred` are
+/// at the same positions.
+pub(crate) fn complete_vectors(tree: &mut Tree) -> Result<()> {
+    let vector = |desc: &ArrayDesc| {
+        let Semantics { component: Some(component), mesh, .. } = desc.semantics() else {
+            return None;
+        };
+        Some((component.clone(), *mesh))
+    };
+    // For each vector of averages: the names of its arrays' group, and one of its arrays.
+    let mut averages: HashMap<(String, Option<NodeId>, NodeId), (Shape, Vec<u8>)> = HashMap::new();
+    for (_, node, desc) in tree.arrays() {
+        let Some((component, mesh)) = vector(desc) else { continue };
+        if let Some(name) = component.vector.strip_suffix("_centred") {
+            let key = (name.to_string(), mesh, node.parent);
+            let known = averages.entry(key).or_insert_with(|| (desc.shape.clone(), Vec::new()));
+            known.1.push(component.index);
+        }
+    }
+    let mut missing = Vec::new();
+    for (id, node, desc) in tree.arrays() {
+        let Some((component, mesh)) = vector(desc) else { continue };
+        if let Some((shape, known)) = averages.get(&(component.vector, mesh, node.parent))
+            && *shape == desc.shape
+            && !known.contains(&component.index)
+        {
+            missing.push(id);
+        }
+    }
+    for id in missing {
+        let Node { name, parent, attrs, array: Some(mut desc), .. } = tree.node(id).clone() else {
+            continue;
+        };
+        if let Some(component) = &mut desc.semantics_mut().component {
+            component.vector.push_str("_centred");
+        }
+        let id = tree.add_array(parent, &format!("{name}_centred"), desc)?;
+        tree.set_attrs(id, derived_attrs("stored at cell centres", &attrs, &["units", "mesh"]))?;
+    }
+    Ok(())
 }
 
 /// Averages of neighbours in the directions `along` of an array, first index fastest. The result has one element less

@@ -8,7 +8,7 @@ use spile::shape::Shape;
 use spile::sink::Overwrite;
 use spile::tree::{ROOT, Tree};
 use spile_ops::convert;
-use spile_ops::particles::{self, HistogramOptions, Species};
+use spile_ops::particles::{self, HistogramOptions, IdIndex, Species};
 use spile_ops::pick::Pick;
 
 use crate::cmd::prelude::*;
@@ -49,6 +49,10 @@ pub(crate) struct TrackArgs {
     /// Variables or expressions to write [default: all variables]
     #[arg(long, value_name = "EXPRESSION", value_delimiter = ',')]
     variables: Vec<String>,
+    /// Keep an index of the identifiers of all dumps, by default in the folder of the run (SPECIES.spileids). If it is there
+    /// and the run has not changed, particles are found without reading all identifiers
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    index: Option<Option<PathBuf>>,
     #[command(flatten)]
     file: NewFileArgs,
 }
@@ -127,8 +131,20 @@ pub(super) fn track(args: &TrackArgs, context: &Context, out: &mut Output) -> Re
         }
         _ => args.ids.clone(),
     };
-    let tracks =
-        particles::track(&species, &ids, &args.variables).map_err(|e| e.with_path(&args.run))?;
+    let index = match &args.index {
+        None => None,
+        Some(path) => {
+            let path = match path {
+                Some(path) => path.clone(),
+                None => particles::index_path(&run, &species).ok_or_else(|| {
+                    Error::argument("this run is in no folder").hint("give the path of the index")
+                })?,
+            };
+            Some(IdIndex::open_or_create(&path, &species).map_err(|e| e.with_path(&path))?)
+        }
+    };
+    let tracks = particles::track(&species, &ids, &args.variables, index.as_ref())
+        .map_err(|e| e.with_path(&args.run))?;
     let mut made = Made::new(&run)?;
     let frames: Vec<u64> = (0..species.frames()).collect();
     let time = made.time(&run, &frames)?;
