@@ -207,11 +207,13 @@ pub(crate) fn looks_like_rows(head: &[u8], complete: bool) -> Score {
     let rest = if cut { lines.pop() } else { None };
     let mut wide = 0_u32;
     let (mut comments, mut texts) = (0_u32, 0_u32);
-    let mut width = 0;
+    let (mut width, mut missing) = (0, false);
     for line in &lines {
         match parse_line(line, &mut numbers) {
             Line::Numbers => {
                 rows += 1;
+                // A narrower row with commas has missing values at its end: a table of another format.
+                missing |= rows > 1 && numbers.len() < width && line.ends_with(b",");
                 width = width.max(numbers.len());
                 wide += u32::from(numbers.len() > 1);
             }
@@ -237,6 +239,7 @@ pub(crate) fn looks_like_rows(head: &[u8], complete: bool) -> Score {
         return 90;
     }
     match rows {
+        _ if missing => 2,
         0 if open || (!complete && comments > 0 && texts == 0) => 5,
         0 => 0,
         1 => 5,
@@ -306,6 +309,8 @@ mod tests {
         assert_eq!(looks_like_rows(b"a b\n1 2\n3 4\n", true), 20);
         assert_eq!(looks_like_rows(b"1 2\n3 4\n5 6", false), 20);
         assert_eq!(looks_like_rows(b"1.5 2.5 3.", false), 5);
+        assert_eq!(looks_like_rows(b"1,2,3\n4,5,6\n7,,\n", true), 2);
+        assert_eq!(looks_like_rows(b"1,2,,\n4,5,,\n7,8,,\n", true), 20);
         assert_eq!(looks_like_rows(b"1 2\n3 4\n5 1e", true), 20);
         assert_eq!(looks_like_rows(b"1 2\n3 4\n5 6\n7 x\n", true), 2);
         assert_eq!(looks_like_rows(b"# many\n# comm", false), 5);
