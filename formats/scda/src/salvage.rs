@@ -94,7 +94,10 @@ impl Job<'_> {
         }
         let complete = match (&first, &data) {
             (Some(first), Some(data)) => self.cut_pair(first, data)?,
-            (Some(data), None) => self.cut(data)?,
+            // The first section of a compressed pair has no data.
+            (Some(data), None) if compressed_kind(data.kind, &data.user).is_none() => {
+                self.cut(data)?
+            }
             _ => None,
         };
         let name = name.unwrap_or_default();

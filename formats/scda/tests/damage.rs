@@ -110,6 +110,20 @@ fn complete_elements_of_cut_sections_are_kept() {
 }
 
 #[test]
+fn the_first_section_of_a_compressed_pair_is_not_kept_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("complete");
+    let bytes = make(&path, true);
+    let file = File::open(&path, &Limits::default()).unwrap();
+    let names = &file.sections()[2];
+    let end = names.raw().head.offset as usize;
+    for cut in (names.offset() as usize + 1..end + 200).step_by(7) {
+        let saved = salvage(&bytes[..cut], folder.path());
+        assert_eq!(saved.kept.len(), 2, "{cut}: {saved:?}");
+    }
+}
+
+#[test]
 fn sections_behind_damage_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("complete");
