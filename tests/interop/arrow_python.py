@@ -83,6 +83,23 @@ def foreign():
         files[f"polars_{name}.arrow"] = pa.ipc.open_file(f"polars_{name}.arrow").read_all()
     feather.write_feather(table.slice(0, 0), "empty.feather")
     files["empty.feather"] = table.slice(0, 0)
+    # Streams, with and without the mark at the end.
+    for name, own in {"stream": table, "words": words, "none": table.slice(0, 0)}.items():
+        with pa.OSFile(f"{name}.arrows", "wb") as sink, pa.ipc.new_stream(sink, own.schema) as writer:
+            writer.write_table(own.combine_chunks(), max_chunksize=70)
+        files[f"{name}.arrows"] = own
+    with open("stream.arrows", "rb") as file, open("unmarked.arrows", "wb") as out:
+        out.write(file.read()[:-8])
+    files["unmarked.arrows"] = table
+    with open("cut.arrows", "wb") as out, open("stream.arrows", "rb") as file:
+        out.write(file.read()[:-100])
+    assert b"arrow-002" in spile("check", "cut.arrows", codes=(1,))
+    replaced = [pa.array(words).dictionary_encode() for words in (["a", "b"], ["c", "d"])]
+    schema = pa.schema([("word", replaced[0].type)])
+    with pa.OSFile("replaced.arrows", "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        for one in replaced:
+            writer.write_batch(pa.record_batch([one], schema=schema))
+    assert b"a dictionary is replaced" in spile("check", "replaced.arrows", codes=(1,))
     for path, expected in files.items():
         own = arrays(path)
         assert list(own) == expected.column_names, (path, set(own) ^ set(expected.column_names))

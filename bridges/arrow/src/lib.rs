@@ -1,4 +1,4 @@
-//! Apache Arrow files (IPC file format, Feather version 2).
+//! Apache Arrow files and streams (IPC, Feather version 2).
 //!
 //! Specification: Arrow Columnar Format 1.5. Columns without compression, missing values and conversion are byte ranges
 //! and are read in place; others are decoded record batch by record batch.
@@ -6,6 +6,7 @@
 //! | file | content |
 //! |---|---|
 //! | `wire` | structures of the file: footer, schema, record batches |
+//! | `stream` | messages of a file without footer |
 //! | `types` | types of columns |
 //! | `read` | columns: positions of buffers, lengths of strings, dictionaries |
 //! | `decode` | buffers of a record batch as elements |
@@ -23,6 +24,7 @@
 mod decode;
 mod from_tree;
 mod read;
+mod stream;
 mod to_tree;
 mod types;
 mod wire;
@@ -53,7 +55,8 @@ impl Format for Arrow {
 
     fn probe(&self, head: Head<'_>) -> Score {
         let known = [wire::MAGIC, wire::FEATHER_1];
-        if known.iter().any(|magic| head.bytes.starts_with(magic)) { 100 } else { 0 }
+        let is_known = known.iter().any(|magic| head.bytes.starts_with(magic));
+        if is_known || stream::is_stream(head.bytes) { 100 } else { 0 }
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {

@@ -12,20 +12,19 @@ use spile_interchange::table::StoredTable;
 use crate::read::{Batches, Context, read_columns};
 use crate::wire::{self, Block};
 use spile_interchange::arrow;
-use spile_interchange::flatbuffers::Table;
 
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let limits = &options.limits;
-    let (bytes, start) = wire::read_footer(&source, limits)?;
-    let footer = Table::root(&bytes).ok_or_else(|| wire::invalid("footer").at(start))?;
-    let schema = footer.table(1).ok_or_else(|| wire::invalid("schema").at(start))?;
+    let mut memory = Budget::new(limits);
+    let index = wire::read_index(&source, limits, &mut memory)?;
+    let (schema, start) = (index.schema()?, index.start);
     if schema.i16(0).unwrap_or(0) != 0 {
         let message = "big-endian files are not supported";
         return Err(Error::unsupported("arrow-006", message).at(start));
     }
-    let mut memory = Budget::new(limits);
-    let dictionaries = Batches::read(&source, footer.structs(2), start, &mut memory)?;
-    let batches = Batches::read(&source, footer.structs(3), start, &mut memory)?;
+    let read = |blocks, memory: &mut Budget| Batches::read(&source, blocks, index.end, memory);
+    let dictionaries = read(index.dictionaries()?, &mut memory)?;
+    let batches = read(index.batches()?, &mut memory)?;
     let value_of = |key: &str| arrow::value_of(schema, 2, key);
     let mut table = StoredTable::new(batches.rows, limits, value_of)?;
     let mut report = Report::default();
@@ -36,7 +35,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
         dictionaries: &dictionaries,
         framed: table.has_frames(),
         start,
-        version: footer.i16(0).unwrap_or(0),
+        version: index.version()?,
     };
     table.columns = read_columns(&context, schema, &mut memory, &mut report)?;
     let summary = Attrs::from([
@@ -48,7 +47,7 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
     let mut blocks = dictionaries.blocks;
     blocks.extend(batches.blocks);
     blocks.sort_by_key(|block| block.offset);
-    let native = Messages { blocks, footer: start };
+    let native = Messages { blocks, end: index.end, is_stream: index.stream.is_some() };
     let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(report.findings);
     Ok(parsed.with_metadata(metadata.map(|metadata| metadata.at(start))).with_native(native))
 }
@@ -56,7 +55,9 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
 /// Positions of the messages.
 struct Messages {
     blocks: Vec<Block>,
-    footer: u64,
+    /// End of the messages.
+    end: u64,
+    is_stream: bool,
 }
 
 impl Native for Messages {
@@ -80,7 +81,8 @@ impl Native for Messages {
             region(*offset, data, RegionKind::Header, "record batch")?;
             region(data, data + body, RegionKind::Data, "record batch")?;
         }
-        region(self.footer, dataset.source().len(), RegionKind::Header, "footer")
+        let last = if self.is_stream { "end of the stream" } else { "footer" };
+        region(self.end, dataset.source().len(), RegionKind::Header, last)
     }
 
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {

@@ -1,12 +1,14 @@
 //! Structures of an Arrow file. Field numbers are those of `File.fbs`, `Message.fbs` and `Schema.fbs`.
 
 use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
+use spile_core::limits::{Budget, Limits};
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
 use spile_interchange::arrow::CONTINUATION;
 use spile_interchange::flatbuffers::Table;
+
+use crate::stream;
 
 pub(crate) const MAGIC: &[u8] = b"ARROW1";
 
@@ -43,16 +45,63 @@ pub(crate) fn invalid(what: &str) -> Error {
     Error::malformed("arrow-003", format!("missing or invalid {what}"))
 }
 
-/// Reads the footer. Returns its bytes and its offset.
-pub(crate) fn read_footer(source: &Source, limits: &Limits) -> Result<(Vec<u8>, u64)> {
-    let mut head = [0; 6];
+/// The schema, and where the batches of a file or a stream are.
+pub(crate) struct Index {
+    /// The footer, or the message with the schema.
+    pub(crate) bytes: Vec<u8>,
+    /// Its offset.
+    pub(crate) start: u64,
+    /// End of the messages.
+    pub(crate) end: u64,
+    /// Dictionary batches and record batches of a stream.
+    pub(crate) stream: Option<[Vec<[u8; 24]>; 2]>,
+}
+
+impl Index {
+    /// The table with the version and the schema.
+    fn root(&self) -> Result<Table<'_>> {
+        Table::root(&self.bytes).ok_or_else(|| invalid("footer").at(self.start))
+    }
+
+    pub(crate) fn schema(&self) -> Result<Table<'_>> {
+        let number = if self.stream.is_some() { 2 } else { 1 };
+        self.root()?.table(number).ok_or_else(|| invalid("schema").at(self.start))
+    }
+
+    /// Version of the metadata.
+    pub(crate) fn version(&self) -> Result<i16> {
+        Ok(self.root()?.i16(0).unwrap_or(0))
+    }
+
+    pub(crate) fn dictionaries(&self) -> Result<&[[u8; 24]]> {
+        Ok(match &self.stream {
+            Some([dictionaries, _]) => dictionaries,
+            None => self.root()?.structs(2),
+        })
+    }
+
+    pub(crate) fn batches(&self) -> Result<&[[u8; 24]]> {
+        Ok(match &self.stream {
+            Some([_, batches]) => batches,
+            None => self.root()?.structs(3),
+        })
+    }
+}
+
+/// Reads the footer, or finds the messages of a stream.
+pub(crate) fn read_index(source: &Source, limits: &Limits, memory: &mut Budget) -> Result<Index> {
+    let mut head = [0; 256];
     let got = source.read_at_most(0, &mut head)?;
-    if head[..got].starts_with(FEATHER_1) {
+    let head = &head[..got];
+    if head.starts_with(FEATHER_1) {
         let message = "Feather version 1 is not supported";
         let error = Error::unsupported("arrow-006", message).at(0);
         return Err(error.hint("pyarrow.feather.write_feather writes version 2"));
     }
-    if head[..got] != *MAGIC {
+    if head.starts_with(&CONTINUATION) {
+        return stream::read_index(source, limits, memory);
+    }
+    if !head.starts_with(MAGIC) {
         let message = "expected the magic string ARROW1";
         return Err(Error::not_this_format("arrow-001", message).at(0));
     }
@@ -70,7 +119,8 @@ pub(crate) fn read_footer(source: &Source, limits: &Limits) -> Result<(Vec<u8>, 
         Error::malformed("arrow-003", message).at(tail)
     })?;
     limits.allow(len.saturating_mul(24), "the footer")?;
-    Ok((fetch(source, start, len as usize)?, start))
+    let bytes = fetch(source, start, len as usize)?;
+    Ok(Index { bytes, start, end: start, stream: None })
 }
 
 /// The record batch of a message that begins with its prefix, and the length of the metadata. `kind` is the type of the
