@@ -160,6 +160,15 @@ pub(crate) fn open_decoded(source: Source, limits: &Limits) -> Result<Source> {
     Ok(Source::foreign(name, text.len() as u64, Box::new(Memory(text.into_bytes()))))
 }
 
+/// A source in Latin-1 as UTF-8, decoded in memory, which is charged to the limit of memory.
+pub(crate) fn from_latin1(source: &Source, limits: &Limits) -> Result<Source> {
+    limits.allow(source.len().saturating_mul(3), "the text in Latin-1")?;
+    let bytes = source.read_vec(0, source.len())?;
+    let text: String = bytes.iter().map(|b| char::from(*b)).collect();
+    let name = source.path().map(Path::to_path_buf);
+    Ok(Source::foreign(name, text.len() as u64, Box::new(Memory(text.into_bytes()))))
+}
+
 /// The source, or its decompressed content in memory, which is charged to the limit of memory.
 fn open_decompressed(source: Source, limits: &Limits) -> Result<Source> {
     let mut head = [0; 4];

@@ -28,6 +28,8 @@ const COLUMN: u64 = 1 << 10;
 pub(crate) struct Table {
     pub(crate) dialect: Dialect,
     pub(crate) headings: Vec<Heading>,
+    /// The lines above the names of the columns.
+    pub(crate) title: String,
     pub(crate) rows: Rows,
     /// First byte of each block of rows, and the number of rows before it.
     pub(crate) blocks: Vec<(u64, u64)>,
@@ -109,7 +111,7 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(source: &'a Source, limits: &'a Limits, sniffed: Sniffed) -> Result<Self> {
-        let Sniffed { dialect, headings, rows: start, width, .. } = sniffed;
+        let Sniffed { dialect, headings, title, rows: start, width, .. } = sniffed;
         let columns = headings.len();
         let bytes = (columns as u64).saturating_mul(COLUMN).saturating_add(start.saturating_mul(4));
         limits.allow(bytes, "the columns")?;
@@ -121,6 +123,7 @@ impl<'a> Scan<'a> {
         let table = Table {
             dialect,
             headings,
+            title,
             rows: Rows { start, end: start, columns: columns as u64, ..Rows::default() },
             blocks: Vec::new(),
             seen: vec![Seen::default(); columns],

@@ -18,12 +18,17 @@ const MAX_LEVELS: usize = 5;
 /// Separators in order of preference.
 const SEPARATORS: [u8; 5] = [b',', b';', b'\t', b'|', BLANKS];
 
+/// Separators of tables below a title.
+const TITLED: [u8; 3] = [b',', b';', b'\t'];
+
 /// What the first lines tell.
 #[derive(Debug)]
 pub(crate) struct Sniffed {
     pub(crate) dialect: Dialect,
     /// One for each column that is read.
     pub(crate) headings: Vec<Heading>,
+    /// The lines above the names that are no comments.
+    pub(crate) title: String,
     /// First byte of the rows.
     pub(crate) rows: u64,
     /// Fields of a row, including an empty one after a separator at its end.
@@ -39,7 +44,7 @@ pub(crate) fn sniff<'a>(text: &'a [u8], complete: bool) -> Option<Sniffed> {
     if text.iter().any(binary) {
         return None;
     }
-    let preamble = Preamble::new(text);
+    let mut preamble = Preamble::new(text);
     let body = &text[preamble.len..];
     let sample = |separator| Sample::new(body, complete, preamble.dialect(separator));
     let best = if let Some(separator) = preamble.separator {
@@ -48,6 +53,16 @@ pub(crate) fn sniff<'a>(text: &'a [u8], complete: bool) -> Option<Sniffed> {
         let better = |a: Sample<'a>, b: Sample<'a>| if b.rank() > a.rank() { b } else { a };
         SEPARATORS.map(sample).into_iter().reduce(better)?
     };
+    if !best.has_numbers() {
+        let titled = |separator| sample(separator).below_title().map(|found| (separator, found));
+        if let Some((separator, len)) = TITLED.into_iter().find_map(titled) {
+            let title = String::from_utf8_lossy(&body[..len]).trim_end().to_string();
+            preamble.len += len;
+            let body = &body[len..];
+            let table = Sample::new(body, complete, preamble.dialect(separator));
+            return Some(Sniffed { title, ..table.recognise(&preamble, false)? });
+        }
+    }
     best.recognise(&preamble, text.len() == preamble.len)
 }
 
@@ -145,14 +160,51 @@ impl<'a> Sample<'a> {
     /// Larger for the better of two separators.
     fn rank(&self) -> (bool, bool, bool, usize) {
         let first = self.rows.first().map_or(0, |row| row.fields.len());
-        let fits = self.width().is_some_and(|width| width > 1 && width.abs_diff(first) <= 1);
         let blanks = self.dialect.separator == BLANKS;
+        let fits = self.width().is_some_and(|width| {
+            width > 1
+                && width.abs_diff(first) <= 1
+                && (!blanks || width <= first || self.has_row_names())
+        });
         let like_first = self.rows.iter().filter(|row| row.fields.len() == first).count();
         if fits {
             (true, self.width() == Some(first), !blanks, self.width().unwrap_or(0))
         } else {
             (false, first > 1 && 2 * like_first > self.rows.len(), !blanks, like_first)
         }
+    }
+
+    /// Whether the first field of rows that have one more than the names may be a name of the row: one of the others is
+    /// a number, or the names are quoted. Otherwise the rows are words, or a date and a time.
+    fn has_row_names(&self) -> bool {
+        let [names, body @ ..] = &self.rows[..] else { return false };
+        let quoted = |field: &&[u8]| unquoted(field).is_some();
+        names.fields.iter().all(quoted) || (1..=names.fields.len()).any(|k| is_numeric(body, k))
+    }
+
+    /// Whether this is a table with a column of numbers.
+    fn has_numbers(&self) -> bool {
+        let [first, body @ ..] = &self.rows[..] else { return false };
+        let alike = self.rank().0 || body.iter().all(|row| row.fields.len() == first.fields.len());
+        alike && (0..first.fields.len() + 1).any(|k| is_numeric(body, k))
+    }
+
+    /// Length of the lines above a table with names and a column of numbers: a title, and facts about a measurement.
+    fn below_title(&self) -> Option<usize> {
+        let same = |rows: &[Row<'_>]| {
+            let width = rows[0].fields.len();
+            width > 1 && rows.iter().all(|row| row.fields.len() == width)
+        };
+        let is_table = |k: &usize| {
+            let [names, body @ ..] = &self.rows[*k..] else { return false };
+            let named = |field: &&[u8]| !name(field).is_empty() && !is_number(field);
+            body.len() > 1
+                && same(&self.rows[*k..])
+                && names.fields.iter().all(named)
+                && (0..names.fields.len()).any(|k| is_numeric(body, k))
+        };
+        let first = (1..self.rows.len()).find(is_table)?;
+        Some(self.rows[first - 1].next)
     }
 
     /// Decides which record has the names.
@@ -170,8 +222,12 @@ impl<'a> Sample<'a> {
             })
         };
         let above = self.names_above(preamble, width);
-        let named = Self::is_header(first, body, above.is_none());
+        let named = Self::is_header(first, body, above.is_none())
+            || (above.is_none() && self.has_numbered_columns());
         let mut names = Vec::new();
+        // Words above columns of numbers.
+        let has_names_above =
+            !named && above.is_some() && (0..width).all(|k| is_numeric(&self.rows, k));
         let levels = if named { self.levels() } else { 1 };
         if named {
             names = self.joined_names(levels);
@@ -197,7 +253,8 @@ impl<'a> Sample<'a> {
         }
         let units = if named && levels == 1 { self.units(names.len()) } else { None };
         let skipped = if named { levels + usize::from(units.is_some()) } else { 0 };
-        let score = self.score(named, skipped.max(1));
+        let named = named || (has_names_above && self.dialect.separator != BLANKS);
+        let score = self.score(named, if has_names_above { skipped } else { skipped.max(1) });
         Some(self.finish(preamble, &names, units.as_deref(), (width, skipped), score))
     }
 
@@ -212,7 +269,7 @@ impl<'a> Sample<'a> {
         let at = skipped.checked_sub(1).map_or(0, |k| self.rows[k].next);
         let headings = headings(names, units);
         let rows = (preamble.len + at) as u64;
-        Sniffed { dialect: self.dialect, headings, rows, width, score }
+        Sniffed { dialect: self.dialect, headings, title: String::new(), rows, width, score }
     }
 
     /// Whether the first record has names: none of its fields is a number, or only all after the first are
@@ -233,6 +290,22 @@ impl<'a> Sample<'a> {
         let digits = |field: &Vec<u8>| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
         let several = fields.len() > 2 || (fields.len() == 2 && fields[0].is_empty());
         integers && several && !is_number(&fields[0]) && fields[1..].iter().all(digits)
+    }
+
+    /// Whether the first record is 0, 1, 2 ..., as pandas names the columns of an array, above numbers that are all
+    /// printed as floats.
+    fn has_numbered_columns(&self) -> bool {
+        let [first, body @ ..] = &self.rows[..] else { return false };
+        let is_float = |field: &&[u8]| {
+            is_missing(field)
+                || (is_number(field)
+                    && !field.iter().all(|b| b.is_ascii_digit() || b"+-".contains(b)))
+        };
+        first.fields.len() > 2
+            && first.fields.iter().enumerate().all(|(k, field)| *field == k.to_string().as_bytes())
+            && !body.is_empty()
+            && body.iter().all(|row| row.fields.iter().all(is_float))
+            && (0..first.fields.len()).all(|k| is_numeric(body, k))
     }
 
     /// Number of records with names, of which pandas writes several for columns of several levels: no field is a
@@ -492,11 +565,43 @@ mod tests {
     #[test]
     fn preambles_of_instruments_are_not_tables() {
         for text in [
-            "Model,MSO64\nLabel,\nRecord Length,2500\n\nLabels,,,\nTIME,A,B,C\n0,1,1,1\n1,1,1,1\n",
             "X,CH1,CH2,Start,Increment,\nSequence,Volt,Volt,-3.5e-03,5e-06,\n0,2e-02,8e-03,\n1,8e-03,-1e-02,\n",
             "\"Points =\",8192,\n\"Scale =\",1E-7,\n\"Data\",\"CH 1\",\"CH 2\"\n\"Gain\",1,1\n",
         ] {
             assert!(sniff(text.as_bytes(), true).is_none_or(|found| found.score < 4), "{text}");
         }
+    }
+
+    #[test]
+    fn names_below_a_title_are_names() {
+        let text =
+            "Model,MSO64\nLabel,\nRecord Length,2500\n\nLabels,,,\nTIME,A,B,C\n0,1,1,1\n1,1,1,1\n";
+        let found = sniff(text.as_bytes(), true).unwrap();
+        let names: Vec<String> = found.headings.iter().map(Heading::text).collect();
+        assert_eq!(names, ["TIME", "A", "B", "C"]);
+        assert_eq!(found.title.lines().next(), Some("Model,MSO64"));
+        assert_eq!(&text[found.rows as usize..], "0,1,1,1\n1,1,1,1\n");
+        for text in ["Dear Max,\nit is 5,\nor 6.\n", "a\nx,y\n1,2\n"] {
+            assert_eq!(sniff(text.as_bytes(), true).unwrap().title, "", "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_columns_are_told_from_values() {
+        for (text, names, rows) in [
+            ("# a,b\n1.5,2\n2.5,3\n", &["a", "b"][..], 6),
+            ("0,1,2\n0.5,1.5,\n1.0,2e3,4.0\n", &["0", "1", "2"], 6),
+            ("0,1\n0.5,1.5\n1.0,2.5\n", &["column_0", "column_1"], 0),
+            ("0,1,2\n3,4,5\n6.5,7,8\n", &["column_0", "column_1", "column_2"], 0),
+            ("x y\nfirst 1 1.5\nsecond 2 2.5\n", &["index", "x", "y"], 4),
+        ] {
+            let found = table(text);
+            assert_eq!(
+                (found.0, found.1),
+                (names.iter().map(ToString::to_string).collect(), rows),
+                "{text}"
+            );
+        }
+        assert_eq!(table("t\n2020-01-01 00:00:00\n2020-01-02 00:00:00\n").0, ["t"]);
     }
 }

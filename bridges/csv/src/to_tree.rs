@@ -14,7 +14,7 @@ use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::text_records::Rows;
-use spile_core::tree::{Attrs, Tree};
+use spile_core::tree::{Attrs, ROOT, Tree};
 
 use crate::compression;
 use crate::heading::{Heading, Tag, is_one_of_several};
@@ -41,9 +41,16 @@ impl Column {
 }
 
 pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
-    let source = compression::open_decoded(source, &options.limits)?;
-    let table = read::scan(&source, &options.limits)?;
+    let mut source = compression::open_decoded(source, &options.limits)?;
+    let mut table = read::scan(&source, &options.limits)?;
+    if table.seen.iter().any(|seen| seen.has(Seen::NOT_UTF8)) {
+        source = compression::from_latin1(&source, &options.limits)?;
+        table = read::scan(&source, &options.limits)?;
+    }
     let mut tree = Tree::new(&options.limits);
+    if !table.title.is_empty() {
+        tree.push_attr(ROOT, "header", std::mem::take(&mut table.title))?;
+    }
     let mut first = 0;
     let mut coordinate = None;
     if let Some(Tag::Coordinate { start, step }) = table.headings[0].tag {

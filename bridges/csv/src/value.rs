@@ -59,6 +59,8 @@ impl Seen {
     const PADDED: u16 = 1 << 13;
     /// A field that is not quoted.
     const PLAIN: u16 = 1 << 14;
+    /// A text that is not UTF-8.
+    pub(crate) const NOT_UTF8: u16 = 1 << 15;
     const NUMBERS: u16 = Self::INTEGER | Self::FLOAT | Self::COMMA;
 
     /// Whether any of the kinds in `kind` was found.
@@ -72,7 +74,11 @@ impl Seen {
         }
         self.longest = self.longest.max(field.len());
         let kind = kind(field);
-        self.kinds |= if kind == Self::EMPTY { kind } else { kind | Self::PLAIN };
+        self.kinds |= match kind {
+            Self::EMPTY => kind,
+            Self::TEXT => kind | Self::PLAIN | not_utf8(field),
+            _ => kind | Self::PLAIN,
+        };
     }
 
     fn add_quoted(&mut self, field: &[u8], rest: &[u8]) {
@@ -90,8 +96,8 @@ impl Seen {
                         digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
                     number | Self::QUOTED | if padded { Self::PADDED } else { 0 }
                 }
-                Self::MISSING => Self::MISSING | Self::QUOTED,
-                _ => Self::QUOTED_TEXT,
+                found @ (Self::MISSING | Self::BOOL) => found | Self::QUOTED,
+                _ => Self::QUOTED_TEXT | not_utf8(inside),
             },
         };
     }
@@ -138,6 +144,11 @@ impl Seen {
             _ => DType::I64,
         }
     }
+}
+
+/// [`Seen::NOT_UTF8`] for bytes that are not UTF-8.
+fn not_utf8(text: &[u8]) -> u16 {
+    if std::str::from_utf8(text).is_err() { Seen::NOT_UTF8 } else { 0 }
 }
 
 /// The kind of a field without quotes.
@@ -221,7 +232,13 @@ pub(crate) fn parse(field: &[u8], dtype: DType, spelling: Spelling, out: &mut [u
         }
         Kind::Bool => {
             out.fill(0);
-            let (value, known) = match field.trim_ascii() {
+            let bare = field.trim_ascii();
+            let bare = bare
+                .strip_prefix(b"\"")
+                .and_then(|f| f.strip_suffix(b"\""))
+                .unwrap_or(bare)
+                .trim_ascii();
+            let (value, known) = match bare {
                 b"true" | b"True" | b"TRUE" => (1, true),
                 b"false" | b"False" | b"FALSE" => (0, true),
                 _ => (0, false),
@@ -319,6 +336,8 @@ mod tests {
         assert_eq!(of(&["\"1\"", "\"2\""], false), "int64");
         assert_eq!(of(&["\"1\"", "2"], false), "text[1]");
         assert_eq!(of(&["\"007\"", "\"1\""], false), "text[3]");
+        assert_eq!(of(&["\"True\"", "\"False\""], false), "bool8");
+        assert_eq!(of(&["\"True\"", "False"], false), "text[5]");
     }
 
     #[test]
