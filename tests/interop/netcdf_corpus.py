@@ -216,6 +216,58 @@ def conventions():
     assert np.array_equal([float(cell) for cell in cells[1:]], expected, equal_nan=True), cells
 
 
+def texts():
+    """Texts, also of one character and as coordinates: names, values and coordinates for xarray, in files of all kinds."""
+    for words in (["u", "v", "w"], ["electron", "", "größe"]):
+        data = xr.Dataset({"a": ("k", [1.0, 2.0, 3.0]), "b": ("x", np.array(words, object)), "c": ((), words[0])},
+                          coords={"k": np.array(words, object)})
+        data.to_netcdf("texts.nc")
+        data.to_netcdf("texts3.nc", format="NETCDF3_64BIT")
+        data.to_zarr("texts.zarr", mode="w")
+        assert objects("texts.nc")["k"]["shape"] == [3], objects("texts.nc")
+        for source in ["texts.nc", "texts3.nc", "texts.zarr"]:
+            # xarray joins single characters in Zarr to one text.
+            for target in ["texts.out.nc", "texts.out.zarr"][: 1 if len(words[0]) == 1 else 2]:
+                spile("convert", source, target, "--overwrite")
+                with xr.open_dataset(target) as own:
+                    for name in "kbc":
+                        assert own[name].dims == data[name].dims and name in own.coords or name != "k", (source, target, own)
+                        assert own[name].values.tolist() == data[name].values.tolist(), (source, target, name, own[name])
+                    assert own["a"].sel(k=words[1]) == 2
+    # Bytes that are not UTF-8 stay bytes.
+    np.savez("bytes.npz", a=np.array([b"\xff\xfe", b"ab"]))
+    for target in ["bytes.nc", "bytes.zarr"]:
+        spile("convert", "bytes.npz", target)
+        with xr.open_dataset(target) as own:
+            assert own["a"].values.tolist() == [b"\xff\xfe", b"ab"], own
+
+
+def records():
+    """Variables with fewer records than an unlimited dimension has: the others are the fill value."""
+    with netCDF4.Dataset("records.nc", "w") as file:
+        for name in "tuw":
+            file.createDimension(name, None)
+        file.createDimension("x", 5)
+        file.createVariable("t", "f8", ("t",))[:] = [0, 1, 2]
+        for filters in [{}, {"zlib": True, "shuffle": True}, {"fletcher32": True}]:
+            end = "_".join(filters)
+            chunks = [{}, {"chunksizes": (4, 3)}, {"chunksizes": (2, 5)}]
+            for k, chunk in enumerate(chunks):
+                file.createVariable(f"a{k}{end}", "i4", ("t", "x"), **filters, **chunk)[:7] = values("i4", (7, 5))
+                file.createVariable(f"b{k}{end}", ">f4", ("t", "x"), fill_value=-5, **filters, **chunk)[:3] = 1
+                file.createVariable(f"c{k}{end}", "f8", ("x", "u"), **filters)[:, :2] = values("f8", (5, 2))
+            file.createVariable(f"d{end}", "u2", ("t", "u"), **filters, chunksizes=(2, 2))[:5, :9] = values("u2", (5, 9))
+            file.createVariable(f"e{end}", "i8", ("t", "u", "w"), **filters)[1, 3, 2] = 8
+            file.createVariable(f"f{end}", "i1", ("t", "x"), **filters)
+        file.createVariable("s", str, ("t",))[:2] = np.array(["a", "b"], object)
+        file.createVariable("g", "S1", ("t", "x"))[:2] = np.array([list("abcde"), list("fghij")], "S1")
+        below = file.createGroup("below")
+        below.createVariable("a", "f8", ("t",))[:9] = np.arange(9)
+    agree("records.nc", 35)
+    spile("check", "records.nc")
+    spile("stat", "records.nc")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -223,6 +275,8 @@ def main():
             classic(version)
         netcdf4_types()
         conventions()
+        texts()
+        records()
 
 
 main()

@@ -67,6 +67,8 @@ struct Writer {
     string_dimensions: HashMap<u64, usize>,
     named_datatypes: HashMap<Vec<u8>, usize>,
     dimension_ids: u64,
+    /// Identifiers of dimensions, by the object of their scale.
+    scale_ids: HashMap<usize, u64>,
     /// Set if datasets refer to the bytes of the source file.
     external: Option<ExternalFile>,
 }
@@ -113,6 +115,7 @@ impl FormatWriter for Flavor {
             writer.make_guest(links);
         }
         writer.add_guest_attributes(&options.guest_attributes)?;
+        writer.add_encodings()?;
         writer.write(sink)?;
         Ok(Vec::new())
     }
@@ -186,6 +189,7 @@ impl Writer {
             string_dimensions: HashMap::new(),
             named_datatypes: HashMap::new(),
             dimension_ids: 0,
+            scale_ids: HashMap::new(),
             external: None,
         })
     }
@@ -366,6 +370,21 @@ impl Writer {
             attrs.push("dtype", "bool");
         }
         self.add_attributes(object, &attrs);
+    }
+
+    /// Adds the encoding of netCDF characters that are UTF-8, without which xarray shows bytes.
+    fn add_encodings(&mut self) -> Result<()> {
+        if self.flavor != Flavor::NetCdf {
+            return Ok(());
+        }
+        let (name, value) = cf::UTF8;
+        for (object, source) in self.data.clone() {
+            let DataSource::Array(id) = source else { continue };
+            if self.flat.is_utf8(id)? {
+                self.add_attributes(object, &Attrs::from([(name, value.into())]));
+            }
+        }
+        Ok(())
     }
 
     /// Adds `sample_dimension` to the row counts of a ragged array (CF conventions, section 9.3.3).

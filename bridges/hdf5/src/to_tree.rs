@@ -11,9 +11,10 @@ mod links;
 pub(crate) mod mat;
 mod references;
 pub(crate) mod scales;
+mod unlimited;
 mod virtual_dataset;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
@@ -65,6 +66,8 @@ fn open_with(source: Source, options: &OpenOptions, sources: &SourceFiles) -> Re
         nodes: HashMap::from([(ctx.root, ROOT)]),
         dimensions: HashMap::new(),
         dimension_ids: HashMap::new(),
+        extents: unlimited::Extents::default(),
+        texts: HashSet::new(),
         attributes: Vec::new(),
         links: Vec::new(),
         virtual_datasets: Vec::new(),
@@ -115,6 +118,10 @@ pub(crate) struct Walk<'a> {
     pub(crate) dimensions: HashMap<u64, String>,
     /// The same names, by identifier of the dimension.
     pub(crate) dimension_ids: HashMap<u64, String>,
+    /// Unlimited dimensions.
+    pub(crate) extents: unlimited::Extents,
+    /// Arrays of variable-length texts.
+    pub(crate) texts: HashSet<NodeId>,
     /// Stored attributes of each node.
     attributes: Vec<(NodeId, Vec<Attribute>)>,
     links: Vec<PendingLink>,
@@ -232,8 +239,15 @@ impl Walk<'_> {
             return Ok(());
         }
         let content = stored.content(&decoder)?;
+        let (unlimited, is_text) = (stored.unlimited(), stored.is_variable_length());
         let (node, sizes) = self.add_content(parent, name, content)?;
         self.nodes.insert(header.address, node);
+        if sizes.is_none() {
+            self.extents.add(node, unlimited);
+        }
+        if is_text {
+            self.texts.insert(node);
+        }
         let mut own = own;
         if let Some(sizes) = sizes {
             // The dimensions of the dataset are those of the sizes.

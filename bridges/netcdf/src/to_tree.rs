@@ -115,10 +115,11 @@ pub(crate) fn open(source: Source, options: &OpenOptions) -> Result<Parsed> {
             }
         };
         let rank = desc.shape.rank() as u64;
+        // A coordinate variable has the name of its only dimension; texts have another one for their characters.
+        let axis = variable.dims.first().filter(|_| rank == 1).copied();
         tree.charge(128 * rank + 256 + variable.name.len() as u64, "the variables")?;
         let node = tree.add_array(ROOT, &variable.name, desc)?;
-        // A coordinate variable has the name of its only dimension.
-        if let [id] = variable.dims[..]
+        if let Some(id) = axis
             && header.dimensions.get(id as usize).is_some_and(|d| d.name == variable.name)
         {
             nodes.insert(id, node);
@@ -213,8 +214,13 @@ fn describe(
         }
     };
     let desc = ArrayDesc::new(dtype, shape, layout);
-    // The only dimension of a record variable is not the length of a string.
-    let is_text = dtype == DType::text(1) && !(is_record && desc.shape.rank() == 1);
+    // The only dimension of a record variable, or of a coordinate variable, is not the length of a string.
+    let is_own = |id: &u64| {
+        let dimension = usize::try_from(*id).ok().and_then(|id| header.dimensions.get(id));
+        dimension.is_some_and(|dimension| dimension.name == variable.name)
+    };
+    let is_single = desc.shape.rank() == 1 && (is_record || variable.dims.iter().all(is_own));
+    let is_text = dtype == DType::text(1) && !is_single;
     Ok(if is_text { join_characters(desc) } else { desc })
 }
 

@@ -250,6 +250,10 @@ impl Writer {
         let mut attrs = attributes(&node.attrs);
         let mut added = cf::attributes(array, &node.attrs);
         added.extend(self.variables.attributes(id));
+        let (name, value) = cf::UTF8;
+        if !node.attrs.contains(name) && self.flat.is_utf8(id)? {
+            added.push(name, value);
+        }
         attrs.extend(attributes(&added));
         let mut added: Vec<String> = added.iter().map(|(name, _)| name.into()).collect();
         added.extend(encode_fill_value(&mut attrs, dtype));

@@ -13,6 +13,9 @@ pub const SCALING: [&str; 2] = ["scale_factor", "add_offset"];
 pub const MISSING: [&str; 5] =
     ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"];
 
+/// The attribute of text that xarray decodes to strings.
+pub const UTF8: (&str, &str) = ("_Encoding", "utf-8");
+
 /// Arrays of this type have scaling and missing values.
 pub fn is_scalable(dtype: DType) -> bool {
     dtype.is_real() && dtype.kind() != Kind::X87
@@ -39,11 +42,16 @@ fn number(value: Option<&Value>) -> Option<f64> {
 /// The attribute of integers that are stored as signed ones because the format had no others.
 const UNSIGNED: &str = "_Unsigned";
 
-/// Applies the attributes of an array. Those of scaling and [`UNSIGNED`] are removed; those of missing values stay.
+/// Applies the attributes of an array. Those of scaling, [`UNSIGNED`] and [`UTF8`] are removed; those of missing values
+/// stay.
 pub fn apply(tree: &mut Tree, id: NodeId) -> Result<()> {
     let node = tree.node_mut(id);
     if let Some(array) = &mut node.array {
         apply_unsigned(array, &mut node.attrs);
+        if array.dtype.kind() == Kind::Text {
+            let is_default = |value: &Value| value.to_string().eq_ignore_ascii_case(UTF8.1);
+            node.attrs.retain(|name, value| name != UTF8.0 || !is_default(value));
+        }
     }
     let Some(array) = node.array.as_mut().filter(|array| is_scalable(array.dtype)) else {
         return Ok(());
@@ -190,6 +198,15 @@ mod tests {
         apply(&mut tree, id).unwrap();
         let node = tree.node(id);
         (node.array.clone().unwrap(), node.attrs.clone())
+    }
+
+    #[test]
+    fn the_encoding_of_text_is_not_an_attribute() {
+        let attrs = || Attrs::from([("_Encoding", Value::from("UTF-8")), ("units", "m".into())]);
+        assert_eq!(applied(DType::text(3), attrs()).1, Attrs::from([("units", Value::from("m"))]));
+        assert_eq!(applied(DType::U8, attrs()).1, attrs());
+        let other = Attrs::from([("_Encoding", Value::from("latin-1"))]);
+        assert_eq!(applied(DType::text(3), other.clone()).1, other);
     }
 
     #[test]

@@ -58,6 +58,7 @@ impl Dimensions {
             .flat_map(|(_, _, array)| array.coords.iter().zip(array.shape.lengths()))
             .filter_map(|(coord, len)| moving_coordinate(tree, coord, *len))
             .collect();
+        let lonely = lonely_coordinates(tree);
         let mut found = Self::default();
         let mut known: HashMap<Key, usize> = HashMap::new();
         let groups = tree.iter().filter(|(_, node)| node.array.is_none());
@@ -65,7 +66,8 @@ impl Dimensions {
         let mut names = Names { tree, taken: HashSet::new(), next: HashMap::new(), groups };
         let mut twins = Twins::default();
         for (id, node, array) in tree.arrays() {
-            let is_axis = coordinates.contains(&id) || is_mesh_axis(node, array);
+            let is_axis =
+                coordinates.contains(&id) || is_mesh_axis(node, array) || lonely.contains(&id);
             let mut own = Vec::with_capacity(array.shape.rank());
             let (mut used, mut examined) = (HashSet::new(), HashMap::new());
             for (k, len) in array.shape.lengths().iter().enumerate() {
@@ -146,6 +148,23 @@ impl Dimensions {
     pub fn names(&self, id: NodeId) -> impl Iterator<Item = &str> {
         self.array(id).iter().map(|k| self.list[*k].name.as_str())
     }
+}
+
+/// Arrays at the root with the name of their only dimension, which no other array has: coordinates without users.
+fn lonely_coordinates(tree: &Tree) -> HashSet<NodeId> {
+    let is_candidate = |node: &Node, array: &ArrayDesc| {
+        node.parent == ROOT
+            && array.shape.rank() == 1
+            && array.dims.first().is_some_and(|name| *name == node.name)
+    };
+    let others = tree.arrays().filter(|(_, node, array)| !is_candidate(node, array));
+    let used: HashSet<&str> =
+        others.flat_map(|(_, _, array)| &array.dims).map(String::as_str).collect();
+    let candidates = tree.arrays().filter(|(_, node, array)| is_candidate(node, array));
+    candidates
+        .filter(|(_, node, _)| !used.contains(node.name.as_str()))
+        .map(|(id, ..)| id)
+        .collect()
 }
 
 /// The array of a coordinate, if its shape is `[len]`.
@@ -324,6 +343,18 @@ mod tests {
         array.dims = dims.iter().map(ToString::to_string).collect();
         array.coords = coords.to_vec();
         array
+    }
+
+    #[test]
+    fn a_coordinate_without_users_keeps_its_name() {
+        let mut tree = Tree::new(&Limits::default());
+        let x = tree.add_array(ROOT, "x", array(&[3], &["x"], &[Coord::None])).unwrap();
+        let y = tree.add_array(ROOT, "y", array(&[3], &["y"], &[Coord::None])).unwrap();
+        let v = tree.add_array(ROOT, "v", array(&[3], &["y"], &[Coord::None])).unwrap();
+        let found = Dimensions::of(&tree);
+        assert_eq!(found.list()[found.array(x)[0]].coord, Coord::Node(x));
+        let names: Vec<&str> = [x, y, v].iter().flat_map(|id| found.names(*id)).collect();
+        assert_eq!(names, ["x", "y_3", "y_3"]);
     }
 
     #[test]

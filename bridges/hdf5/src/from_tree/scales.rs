@@ -48,6 +48,9 @@ impl Writer {
             };
             self.make_scale(scale, &name);
             self.scales[k] = Some(scale);
+            if self.flavor == Flavor::NetCdf {
+                self.add_dimensions_of_scale(scale);
+            }
         }
     }
 
@@ -100,11 +103,25 @@ impl Writer {
         text("CLASS", "DIMENSION_SCALE");
         text("NAME", name);
         if self.flavor == Flavor::NetCdf {
+            self.scale_ids.insert(object, self.dimension_ids);
             let number = (self.dimension_ids as u32).to_le_bytes().to_vec();
             self.dimension_ids += 1;
             let kind = datatype::integer(4, true);
             self.plan.attach(object, "_Netcdf4Dimid", kind, Vec::new(), Data::Raw(number));
         }
+    }
+
+    /// Adds the dimensions of a scale of texts, which has another one for their characters: scales have no list of
+    /// scales, and netCDF libraries do not open a file without this attribute.
+    fn add_dimensions_of_scale(&mut self, scale: usize) {
+        let ObjectKind::Dataset { dims, .. } = &self.plan.objects[scale].kind else { return };
+        let [_, len] = dims[..] else { return };
+        let own = self.dimension_ids - 1;
+        let characters = self.string_dimension(len);
+        let other = self.scale_ids.get(&characters).copied().unwrap_or(0);
+        let bytes = [own, other].iter().flat_map(|id| (*id as u32).to_le_bytes()).collect();
+        let kind = datatype::integer(4, true);
+        self.plan.attach(scale, "_Netcdf4Coordinates", kind, vec![2], Data::Raw(bytes));
     }
 
     /// Adds the attributes of all arrays and groups, with the lists of scales.
@@ -122,7 +139,9 @@ impl Writer {
             {
                 scales.push(Some(self.string_dimension(array.dtype.size().max(1) as u64)));
             }
-            self.add_dimension_list(object, &scales);
+            if self.flavor == Flavor::Hdf5 || !self.scale_ids.contains_key(&object) {
+                self.add_dimension_list(object, &scales);
+            }
             if self.flavor == Flavor::Hdf5 {
                 let labels =
                     own.iter().map(|k| Value::from(self.dimensions.list()[*k].name.as_str()));

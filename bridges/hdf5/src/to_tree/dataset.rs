@@ -77,6 +77,16 @@ impl<'a> StoredDataset<'a> {
         Ok(Self { ctx, header, datatype, space, fill, files })
     }
 
+    /// Whether each dimension is unlimited.
+    pub(crate) fn unlimited(&self) -> Vec<bool> {
+        self.space.max_dims.iter().map(Option::is_none).collect()
+    }
+
+    /// Whether the elements have lengths of their own.
+    pub(crate) fn is_variable_length(&self) -> bool {
+        matches!(self.datatype.class, Class::VariableLength { .. })
+    }
+
     /// Describes the dataset. Fails with `Unsupported` if its data cannot be decoded.
     pub(crate) fn content(&self, decoder: &Decoder<'_>) -> Result<Content> {
         self.part_content(&self.datatype, 0, decoder)

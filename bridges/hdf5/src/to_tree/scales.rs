@@ -115,18 +115,41 @@ impl Scales {
         }
     }
 
-    /// Sets names and coordinates of the dimensions of all arrays.
+    /// Sets lengths, names and coordinates of the dimensions of all arrays.
     pub(crate) fn apply(&self, walk: &mut Walk<'_>) {
         let arrays: Vec<NodeId> = walk.tree.arrays().map(|(id, ..)| id).collect();
-        for node in &arrays {
-            self.set_dimensions(walk, *node);
-        }
         if walk.netcdf {
-            for node in arrays {
-                if let Some(array) = &mut walk.tree.node_mut(node).array {
+            self.extend(walk, &arrays);
+            for node in &arrays {
+                // Texts of one character are not characters of one text, nor are those of a coordinate.
+                let single = |array: &ArrayDesc| array.shape.rank() == 1 && self.own.contains(node);
+                let is_text = walk.texts.contains(node);
+                let array = walk.tree.node_mut(*node).array.as_mut();
+                if let Some(array) = array.filter(|array| !is_text && !single(array)) {
                     join_characters(array);
                 }
             }
+        }
+        for node in arrays {
+            self.set_dimensions(walk, node);
+        }
+    }
+
+    /// Extends arrays that have fewer records than others along an unlimited dimension.
+    fn extend(&self, walk: &mut Walk<'_>, arrays: &[NodeId]) {
+        let addresses: HashMap<NodeId, u64> =
+            walk.nodes.iter().map(|(address, node)| (*node, *address)).collect();
+        let scales = |node: &NodeId| match self.lists.get(node) {
+            Some(list) => list.clone(),
+            None if self.own.contains(node) => vec![addresses.get(node).copied()],
+            None => Vec::new(),
+        };
+        let mut extents = std::mem::take(&mut walk.extents);
+        for node in arrays {
+            extents.measure(&walk.tree, *node, &scales(node));
+        }
+        for node in arrays {
+            extents.extend(&mut walk.tree, *node, &scales(node));
         }
     }
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use spile_core::metadata::Cast;
 use spile_core::{
-    Array, ArrayDesc, Error, Extents, FrameCell, Layout, NodeId, Order, Result, Shape,
+    Array, ArrayDesc, Error, Extents, FrameCell, Kind, Layout, NodeId, Order, Result, Shape,
 };
 
 use super::{Flat, Stack};
@@ -87,6 +87,21 @@ impl Flat {
             }
         }
         Ok(())
+    }
+
+    /// Whether all elements of an array of text are UTF-8. Reads the array.
+    pub fn is_utf8(&self, id: NodeId) -> Result<bool> {
+        let Some(array) = &self.tree().node(id).array else { return Ok(false) };
+        if array.dtype.kind() != Kind::Text {
+            return Ok(false);
+        }
+        let (size, mut valid) = (array.dtype.size().max(1), true);
+        self.stream(id, self.order(id), |bytes| {
+            let is_valid = |text: &[u8]| std::str::from_utf8(text).is_ok();
+            valid = valid && (bytes.is_ascii() || bytes.chunks(size).all(is_valid));
+            Ok(())
+        })?;
+        Ok(valid)
     }
 
     /// Calls `each` on all threads, in any order, with the index of the first element of a block and its
