@@ -11,7 +11,7 @@ use spile_core::source::Source;
 
 use crate::wire::tokens;
 use crate::xml::{Document, Element, Scanner};
-pub(crate) use codec::locate;
+pub(crate) use codec::{locate, texts};
 
 /// First bytes of a file.
 pub(crate) const SIGNATURE: &[u8; 22] = b"# vtk DataFile Version";
@@ -346,7 +346,8 @@ impl Parser<'_> {
         let kind = kind.to_lowercase();
         if matches!(kind.as_str(), "string" | "utf8_string") {
             let text = self.strings(count)?;
-            return self.described(name, "String", (components, tuples), "", text);
+            let format = if self.ascii { "ascii" } else { "" };
+            return self.described(name, "String", (components, tuples), format, text);
         }
         let (xml, size, bits) = match known_type(&kind) {
             Some((xml, size)) => (xml, size, 8),
@@ -379,7 +380,7 @@ impl Parser<'_> {
         text: Extent,
     ) -> Result<Element> {
         let (components, tuples) = (components.to_string(), tuples.to_string());
-        let name = decoded(name);
+        let name = String::from_utf8_lossy(&decoded(name.as_bytes())).into_owned();
         let attrs = [
             ("type", kind),
             ("Name", &name),
@@ -434,10 +435,10 @@ fn known_type(kind: &str) -> Option<(&'static str, u64)> {
     found.map(|(_, xml, size)| (*xml, *size))
 }
 
-/// A name with the bytes of `%20` and similar codes.
-fn decoded(name: &str) -> String {
+/// A name or text with the bytes of `%20` and similar codes.
+fn decoded(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut rest = name.as_bytes();
+    let mut rest = name;
     while let [first, tail @ ..] = rest {
         let code = tail.get(..2).filter(|_| *first == b'%');
         let code =
@@ -445,5 +446,5 @@ fn decoded(name: &str) -> String {
         out.push(code.unwrap_or(*first));
         rest = if code.is_some() { &tail[2..] } else { tail };
     }
-    String::from_utf8_lossy(&out).into_owned()
+    out
 }

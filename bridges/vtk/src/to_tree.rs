@@ -5,6 +5,7 @@ mod describe;
 mod structured;
 
 use spile_core::Dataset;
+use spile_core::dtype::Kind;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Native, Object, OpenOptions, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, Coord, Extent, Extents, Layout};
@@ -274,7 +275,8 @@ impl<'a> Builder<'a> {
     }
 
     fn set_meaning(&mut self, id: Option<NodeId>, meaning: &Semantics) {
-        if let Some(desc) = id.and_then(|id| self.tree.node_mut(id).array.as_mut()) {
+        let desc = id.and_then(|id| self.tree.node_mut(id).array.as_mut());
+        if let Some(desc) = desc.filter(|desc| desc.dtype.kind() != Kind::Text) {
             *desc.semantics_mut() = meaning.clone();
         }
     }
@@ -365,7 +367,13 @@ impl<'a> Builder<'a> {
             return self.columns(columns, path, element, &data, dims);
         }
         let (group, last) = path.rsplit_once('/').unwrap_or(("", path));
-        let desc = describe(self.own_attr(element, "Shape"), &data, dims);
+        let mut desc = describe(self.own_attr(element, "Shape"), &data, dims);
+        if let Layout::Inline(bytes, _) = &desc.layout {
+            self.tree.charge(bytes.len() as u64, "the texts")?;
+        }
+        if desc.dtype.kind() == Kind::Text {
+            desc.semantics_mut().role = Role::Text;
+        }
         let parent = self.tree.node_at(group)?;
         let id = self.tree.add_array(parent, last, desc.clone())?;
         let units = element

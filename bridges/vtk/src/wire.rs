@@ -1,5 +1,7 @@
 //! Encodings of a `DataArray`: text, Base64 or raw, with or without zlib, LZ4 or LZMA.
 
+mod strings;
+
 use std::sync::Arc;
 
 use spile_codecs::{Pipeline, Step};
@@ -105,6 +107,9 @@ impl<'a> Encoding<'a> {
     /// not numeric, or if the data do not have that number of elements.
     pub(crate) fn array(&self, element: &Element, tuples: Option<u64>) -> Result<Data> {
         let name = element.attr("type").unwrap_or_default();
+        if name == "String" {
+            return self.texts(element, tuples);
+        }
         let known = TYPES.iter().find(|(known, _)| *known == name);
         let (_, dtype) = known.ok_or_else(|| {
             let message = format!("data type \"{name}\" is not supported");
@@ -121,19 +126,7 @@ impl<'a> Encoding<'a> {
             None => None,
         };
         let dtype = dtype.with_order(self.order);
-        let (layout, extent, bytes) = match element.attr("format").unwrap_or("ascii") {
-            _ if self.legacy => legacy::locate(element, dtype)?,
-            "ascii" => self.ascii(element, dtype, count)?,
-            "binary" => {
-                let text = self.trimmed(element)?;
-                self.base64(element, dtype, text, count)?
-            }
-            "appended" => self.appended(element, dtype, count)?,
-            other => {
-                let message = format!("format \"{other}\" is not supported");
-                return Err(Error::unsupported("vtk-006", message).at(element.at));
-            }
-        };
+        let (layout, extent, bytes) = self.located(element, dtype, count)?;
         let size = dtype.size() as u64;
         let found = bytes / size;
         let count = count.unwrap_or(found);
@@ -142,6 +135,28 @@ impl<'a> Encoding<'a> {
             return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
         Ok(Data { dtype, components, count, extent, layout })
+    }
+
+    /// Layout, byte range and decoded length of an array of `count` elements, or as many as there are.
+    fn located(
+        &self,
+        element: &Element,
+        dtype: DType,
+        count: Option<u64>,
+    ) -> Result<(Layout, Extent, u64)> {
+        match element.attr("format").unwrap_or("ascii") {
+            _ if self.legacy => legacy::locate(element, dtype),
+            "ascii" => self.ascii(element, dtype, count),
+            "binary" => {
+                let text = self.trimmed(element)?;
+                self.base64(element, dtype, text, count)
+            }
+            "appended" => self.appended(element, dtype, count),
+            other => {
+                let message = format!("format \"{other}\" is not supported");
+                Err(Error::unsupported("vtk-006", message).at(element.at))
+            }
+        }
     }
 
     /// Range of the text of an element, without white space around it.

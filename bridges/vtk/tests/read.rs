@@ -1,6 +1,6 @@
 //! Arrays that cannot be read, and the memory budget.
 
-use spile_core::Dataset;
+use spile_core::{Axes, Dataset, Order, Selection};
 use spile_core::error::{ErrorKind, Result};
 use spile_core::format::Checker as _;
 use spile_core::limits::Limits;
@@ -30,7 +30,7 @@ fn an_array_that_cannot_be_read_is_reported_and_hides_no_other() {
         format!("<DataArray type=\"{kind}\" Name=\"{name}\" format=\"{format}\">{text}</DataArray>")
     };
     let bad = [
-        array("String", "names", "ascii", "97 0"),
+        array("Variant", "names", "ascii", "97 0"),
         array("Int8", "future", "chunked", ""),
         array("Int8", "short", "ascii", "1"),
         array("Int8", "broken", "binary", "????"),
@@ -51,6 +51,23 @@ fn an_array_that_cannot_be_read_is_reported_and_hides_no_other() {
     // Without a valid array opening fails.
     let error = open(image(&bad[2..].concat()), &Limits::default()).err().unwrap();
     assert_eq!(error.code(), "vtk-005");
+}
+
+#[test]
+fn arrays_of_texts_are_padded_to_the_longest() {
+    let array = |text: &str| {
+        image(&format!("<Array type=\"String\" Name=\"names\" format=\"ascii\">{text}</Array>"))
+    };
+    let file = open(array("97 98 0 0 195 188 99 0"), &Limits::default()).unwrap();
+    let texts = file.array("PointData/names").unwrap();
+    assert_eq!(texts.desc().dtype, spile_core::DType::text(3));
+    let bytes = texts.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
+    assert_eq!(bytes, "ab\0\0\0\0üc".as_bytes());
+    for wrong in ["97 0", "97 0 0 0 0", "97 0 98 0 99"] {
+        let found = open(array(wrong), &Limits::default()).map(|file| findings(&file).len());
+        let is_complete = wrong.ends_with("99");
+        assert_eq!(found.is_ok_and(|found| found == 0), is_complete, "{wrong}");
+    }
 }
 
 #[test]

@@ -33,6 +33,36 @@ pub(crate) fn locate(element: &Element, dtype: DType) -> Result<(Layout, Extent,
     Ok((Layout::EncodedWhole { extents, codec, order: Order::C }, extent, bytes))
 }
 
+/// The `count` texts of an array: lines with codes like `%20` in text files, otherwise bytes after a length.
+pub(crate) fn texts(element: &Element, mut bytes: &[u8], count: u64) -> Result<Vec<Vec<u8>>> {
+    let mut texts = Vec::new();
+    for _ in 0..count {
+        if bytes.is_empty() {
+            return Err(wrong("too few texts"));
+        }
+        let text = if element.attr("format") == Some("ascii") {
+            let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+            let line = &bytes[..end];
+            bytes = bytes.get(end + 1..).unwrap_or_default();
+            super::decoded(line.strip_suffix(b"\r").unwrap_or(line))
+        } else {
+            let first = bytes[0];
+            // The first two bits are the number of bytes of the length.
+            let more = [7, 3, 1, 0][usize::from(first >> 6)];
+            let rest = bytes.get(1..1 + more).ok_or_else(|| wrong("too few texts"))?;
+            let len = rest.iter().fold(u64::from(first & 0x3f), |all, b| all << 8 | u64::from(*b));
+            let end = usize::try_from(len).ok().and_then(|len| len.checked_add(1 + more));
+            let end = end.filter(|end| *end <= bytes.len());
+            let end = end.ok_or_else(|| wrong("a text exceeds the array"))?;
+            let text = bytes[1 + more..end].to_vec();
+            bytes = &bytes[end..];
+            text
+        };
+        texts.push(text);
+    }
+    Ok(texts)
+}
+
 fn wrong(message: impl Into<String>) -> Error {
     Error::malformed("vtk-007", message)
 }
