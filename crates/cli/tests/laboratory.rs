@@ -171,6 +171,32 @@ fn spectra_are_drawn_and_written_with_their_units() {
 }
 
 #[test]
+fn complex_samples_are_drawn_as_two_parts() {
+    let folder = Folder::new();
+    let samples: Vec<u8> = [1.5_f32, -2.0, 0.25, 8.0, 3.0, 4.0].map(f32::to_le_bytes).concat();
+    fs::write(folder.path("iq.raw"), samples).unwrap();
+    let raw = ["--from", "raw", "--type", "complex64", "--rate", "2e6", "--json"];
+    let drawn = folder.json(&[&["plot", "iq.raw"][..], &raw].concat());
+    assert_eq!(labels(&drawn), ["data.real", "data.imag"]);
+    assert_eq!(drawn["series"][1]["y"], json!([-2.0, 8.0, 4.0]));
+    let part = folder.json(&[&["plot", "iq.raw", "data[1:]"][..], &raw].concat());
+    assert_eq!(part["series"][0]["y"], json!([0.25, 3.0]));
+}
+
+#[test]
+fn a_yokogawa_description_opens_its_samples() {
+    let folder = Folder::new();
+    let description = "$PublicInfo\nModel DL7440\nEndian Big\nDataFormat Trace\nDataOffset 0\n$Group1\n\
+                       TraceNumber 1\nBlockNumber 1\nTraceName CH1\nBlockSize 2\nVResolution 0.5\n\
+                       VOffset 0\nVDataType IS2\nVUnit V\nHResolution 1e-6\nHOffset 0\nHUnit s\n";
+    fs::write(folder.path("a.hdr"), description).unwrap();
+    fs::write(folder.path("a.wvf"), [0, 2, 0xff, 0xfe]).unwrap();
+    assert_eq!(folder.good(&["cat", "a.hdr", "CH1"]), "1.0\n-1.0\n");
+    fs::remove_file(folder.path("a.wvf")).unwrap();
+    assert!(folder.bad(&["info", "a.hdr"]).contains("Yokogawa waveform without its samples"));
+}
+
+#[test]
 fn a_window_is_drawn_without_the_rest_and_hidden_values_are_reported() {
     let folder = Folder::new();
     let lines: Vec<String> = (-5..95).map(|k| k.to_string()).collect();

@@ -44,6 +44,7 @@
 
 pub mod cat;
 pub mod check;
+pub mod complex;
 pub mod content;
 pub mod convert;
 pub mod diff;

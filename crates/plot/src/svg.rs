@@ -269,11 +269,12 @@ impl Doc {
         let (x, y) = (handle.x, handle.y);
         match points {
             Points::Dots { .. } => self.dots(&[(x + HANDLE / 2.0, y)], style),
-            Points::Envelope { .. } | Points::Bars { .. } => {
+            Points::Bars { .. } => {
                 let r = Rect { left: x + 3.0, top: y - 5.0, width: HANDLE - 6.0, height: 10.0 };
                 self.rect(r, &format!("fill=\"{}\"", style.hex));
             }
-            Points::Line { .. } => {
+            // An envelope is a line of many points.
+            Points::Line { .. } | Points::Envelope { .. } => {
                 self.stroke(style, 2.0, "");
                 self.push(format_args!("M{} {}h{}\"/>", Num(x), Num(y), Num(HANDLE)));
             }

@@ -1,5 +1,6 @@
 //! Resolves the arguments to arrays and selections.
 
+use spile::dtype::Kind;
 use spile::error::Result;
 use spile::layout::ArrayDesc;
 use spile::select::Selection;
@@ -78,6 +79,21 @@ pub(super) fn parse<'a>(tree: &'a Tree, arg: &str) -> Result<ArrayPart<'a>> {
 
 pub(super) fn all_of<'a>((node, desc): (&'a Node, &'a ArrayDesc)) -> ArrayPart<'a> {
     ArrayPart { node, desc, selection: Selection::all(), part: None }
+}
+
+/// The real and the imaginary part of a complex array, with its selection; `None` for other arrays.
+pub(super) fn complex_parts<'a>(
+    tree: &'a Tree,
+    chosen: &ArrayPart<'a>,
+) -> Option<[ArrayPart<'a>; 2]> {
+    let part = |name: &str| {
+        let id = tree.at(&format!("{}.{name}", chosen.node.path))?;
+        let (node, desc) = (tree.node(id), tree.array(id)?);
+        let (selection, part) = (chosen.selection.clone(), chosen.part.clone());
+        Some(ArrayPart { node, desc, selection, part })
+    };
+    let complex = chosen.desc.dtype.kind() == Kind::Complex;
+    complex.then(|| Some([part("real")?, part("imag")?])).flatten()
 }
 
 /// The only array of a file, or the only trace, or the only one with several dimensions.

@@ -35,6 +35,7 @@ use spile::layout::ArrayDesc;
 use spile::read::Array;
 use spile::select::{Slice, Span};
 use spile::sink::Sink;
+use spile_ops::complex::with_parts;
 use spile_plot::{Axis, ColourMode, Figure, Stack, Theme};
 
 use super::{cat, overwrite};
@@ -58,6 +59,8 @@ const PNG_SCALE: f32 = 2.0;
 /// band structures: energies against the distance along the k-points, with the Fermi energy.
 ///
 /// Without NAME, the figure of a pseudopotential shows local potential, projectors and pseudo wavefunctions.
+///
+/// Complex arrays are plotted as their real and imaginary parts.
 ///
 /// Two arrays are a scatter plot with the first along x, or a two-dimensional histogram if they have more than
 /// 10000 points: 'x/electron px/electron', 'position[:,0] position[:,1]'.
@@ -244,6 +247,11 @@ fn draw_files(
     out: &mut Output,
 ) -> Result<Exit> {
     let canvas = Canvas::new(args, context, kind);
+    let mut parts = Vec::new();
+    for (path, file) in files {
+        parts.push((*path, with_parts(file).map_err(|e| e.with_path(path))?));
+    }
+    let files = &parts[..];
     let figures = overlay::figures(args, names, files, context, canvas)?;
     for figure in &figures {
         let hidden = figure.not_positive();

@@ -1,8 +1,10 @@
 //! Several channels or files: over each other in one figure, or above each other.
 
+use spile::dtype::Kind;
 use spile::layout::ArrayDesc;
 use spile::semantics::Role;
 use spile::tree::Node;
+use spile_ops::complex;
 use spile_plot::{Axis, Figure};
 
 use super::array_part::{self, ArrayPart};
@@ -78,6 +80,12 @@ fn channels<'a>(jobs: &'a [Job<'a>]) -> Result<Vec<(&'a Job<'a>, ArrayPart<'a>)>
     let mut all = Vec::new();
     for job in jobs {
         if job.names[0].is_some() {
+            if let Ok((chosen, None)) = array_part::from_args(job)
+                && let Some(parts) = array_part::complex_parts(job.file.tree(), &chosen)
+            {
+                all.extend(parts.map(|part| (job, part)));
+                continue;
+            }
             // A single file with a name or two arrays is not an overlay.
             if jobs.len() > 1 {
                 let (chosen, second) =
@@ -91,10 +99,17 @@ fn channels<'a>(jobs: &'a [Job<'a>]) -> Result<Vec<(&'a Job<'a>, ArrayPart<'a>)>
             }
             continue;
         }
-        let traces: Vec<(&Node, &ArrayDesc)> = (job.file.tree().main_arrays())
-            .filter(|(_, _, desc)| desc.semantics().role == Role::Trace && desc.dtype.is_real())
-            .map(|(_, node, desc)| (node, desc))
-            .collect();
+        let arrays = || job.file.tree().main_arrays().map(|(_, node, desc)| (node, desc));
+        let is_part = |node: &Node| node.attrs.contains(complex::PART);
+        let is_trace = |desc: &ArrayDesc| desc.semantics().role == Role::Trace;
+        let mut traces: Vec<(&Node, &ArrayDesc)> =
+            arrays().filter(|(_, desc)| is_trace(desc) && desc.dtype.is_real()).collect();
+        // Complex arrays, if there are no others.
+        let is_complex =
+            |(node, desc): (&Node, &ArrayDesc)| is_part(node) || desc.dtype.kind() == Kind::Complex;
+        if traces.is_empty() && arrays().all(is_complex) {
+            traces = arrays().filter(|(node, _)| is_part(node)).collect();
+        }
         if traces.is_empty() && jobs.len() > 1 {
             let (chosen, _) = array_part::from_args(job).map_err(|e| e.with_path(job.path))?;
             all.push((job, chosen));
@@ -167,6 +182,8 @@ fn quantity(axis: &Axis) -> &'static str {
         "W" => "power",
         "Ω" | "Ohm" | "ohm" => "resistance",
         "dB" | "dBm" | "dBV" => "level",
+        unit if unit.ends_with("/Hz") => "power spectral density",
+        "V^2" | "V²" => "power spectrum",
         _ => "value",
     }
 }
