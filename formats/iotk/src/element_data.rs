@@ -50,7 +50,16 @@ impl ElementData {
     }
 }
 
-/// Describes the data, in the file of `bytes`, of the element that begins with `tag`.
+/// Reals in text that are too large for their kind, or for the field that they were printed in (`***`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    /// An error of the element.
+    Error,
+    /// Infinity, or NaN for `***`, so that the other values can be read.
+    Infinity,
+}
+
+/// Describes the data, in the file of `bytes`, of the element that begins with `tag`. Overflow is an error.
 pub(crate) fn describe_data(
     tag: &Tag,
     kind: Option<Type>,
@@ -58,9 +67,20 @@ pub(crate) fn describe_data(
     form: Form,
     bytes: &Dataset,
 ) -> Result<ElementData> {
+    describe_data_with(tag, kind, data, (form, Overflow::Error), bytes)
+}
+
+/// [`describe_data`] with a rule for overflow.
+pub(crate) fn describe_data_with(
+    tag: &Tag,
+    kind: Option<Type>,
+    data: &Data,
+    (form, overflow): (Form, Overflow),
+    bytes: &Dataset,
+) -> Result<ElementData> {
     let described = match form {
         Form::Binary(framing) => binary(tag, kind, data, framing.order),
-        Form::Text => text(tag, kind, data, bytes),
+        Form::Text => text(tag, kind, data, overflow, bytes),
     };
     match described {
         // Data that do not match the tag are bytes.
@@ -158,7 +178,13 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
 }
 
 /// Numbers or strings as text, which is parsed on reading.
-fn text(tag: &Tag, kind: Option<Type>, data: &Data, bytes: &Dataset) -> Result<ElementData> {
+fn text(
+    tag: &Tag,
+    kind: Option<Type>,
+    data: &Data,
+    overflow: Overflow,
+    bytes: &Dataset,
+) -> Result<ElementData> {
     let extents = &data.extents;
     let formatted = tag.get_raw("fmt").is_some();
     let load = || -> Result<Vec<u8>> {
@@ -217,7 +243,8 @@ fn text(tag: &Tag, kind: Option<Type>, data: &Data, bytes: &Dataset) -> Result<E
         Some((_, shape)) => shape,
         None => Shape::new([tokens(&load()?).count() as u64 / components as u64]),
     };
-    let codec = Numbers { scalar, width, base, overflow: true, parts: data.extents.parts().len() };
+    let overflow = overflow == Overflow::Infinity;
+    let codec = Numbers { scalar, width, base, overflow, parts: data.extents.parts().len() };
     Ok(make(Some(number), dtype, shape, Arc::new(codec)))
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use spile_core::{Array, Dataset, Error, Limits, Result, Source};
 
-use crate::element_data::{ElementData, describe_data};
+use crate::element_data::{ElementData, Overflow, describe_data, describe_data_with};
 use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index};
 use crate::wire::record::{Framing, Record, Records};
@@ -111,6 +111,17 @@ impl File {
         let known = &self.index.elements()[element];
         let Some(data) = known.data.first() else { return Ok(None) };
         describe_data(&known.tag, known.kind, data, self.form, &self.bytes)
+            .map(Some)
+            .map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
+    }
+
+    /// The description of the first piece of data of an element for the tree: reals that are too large for their
+    /// kind are infinite.
+    pub(crate) fn tree_data(&self, element: usize) -> Result<Option<ElementData>> {
+        let known = &self.index.elements()[element];
+        let Some(data) = known.data.first() else { return Ok(None) };
+        let rule = (self.form, Overflow::Infinity);
+        describe_data_with(&known.tag, known.kind, data, rule, &self.bytes)
             .map(Some)
             .map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
     }

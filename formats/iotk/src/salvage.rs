@@ -11,7 +11,7 @@ use spile_core::{Dataset, Error, Limits, Result, Sink, Source};
 use self::resync::{Survey, survey};
 use crate::Iotk;
 use crate::element_data::{ElementData, describe_data};
-use crate::event::Form;
+use crate::event::{Events, Form};
 use crate::index::Index;
 use crate::scalar::Style;
 use crate::wire::Tag;
@@ -27,6 +27,7 @@ impl Salvager for Iotk {
             return Err(error.unwrap_or_else(nothing));
         }
         let bytes = Dataset::of_bytes(source.clone(), limits);
+        let heads = (form, Events::new(source, form, limits).header_bytes() == 8);
         let mut saved = Salvage::default();
         let mut holes: Vec<Hole> = Vec::new();
         for gap in gaps {
@@ -71,7 +72,7 @@ impl Salvager for Iotk {
             }
             target.copy_from(source, at, hole.from - at)?;
             at = hole.to;
-            close(&index, &hole.close, form, target)?;
+            close(&index, &hole.close, heads, target)?;
         }
         target.copy_from(source, at, source.len().saturating_sub(at))?;
         Ok(saved)
@@ -86,7 +87,8 @@ struct Hole {
 }
 
 /// Writes the end tags of elements.
-fn close(index: &Index, elements: &[usize], form: Form, target: &mut Sink) -> Result<()> {
+fn close(index: &Index, elements: &[usize], form: (Form, bool), target: &mut Sink) -> Result<()> {
+    let (form, long_headers) = form;
     if elements.is_empty() {
         return Ok(());
     }
@@ -98,6 +100,9 @@ fn close(index: &Index, elements: &[usize], form: Form, target: &mut Sink) -> Re
         Form::Binary(framing) => Target::Binary(framing, SUBRECORD),
     };
     let mut writer = Writer::new(&mut *target, framing, Style::Exact)?;
+    if long_headers {
+        writer = writer.with_long_headers();
+    }
     for id in elements {
         let element = &index.elements()[*id];
         let indent = (2 * element.depth).min(12);

@@ -97,8 +97,17 @@ impl Scalar {
         }
     }
 
-    /// Appends the infinity that a real too large for its kind is rounded to. `None` if `token` is something else.
+    /// Appends the infinity that a real too large for its kind is rounded to, or NaN for `***`, which Fortran prints
+    /// for a real that does not fit its field. `None` if `token` is something else.
     pub(crate) fn overflow(self, token: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        if !token.is_empty() && token.iter().all(|b| *b == b'*') {
+            match self {
+                Self::F32 => out.extend_from_slice(&f32::NAN.to_le_bytes()),
+                Self::F64 => out.extend_from_slice(&f64::NAN.to_le_bytes()),
+                _ => return None,
+            }
+            return Some(());
+        }
         let text = std::str::from_utf8(token).ok().filter(|text| has_digits(text))?;
         let infinite = |value: f64| value.is_infinite().then_some(value);
         match self {

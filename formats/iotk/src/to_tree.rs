@@ -172,7 +172,7 @@ impl Builder<'_> {
         let with_data = &index.elements()[carrier];
         let leaf = with_data.children.is_empty() && with_data.data.len() < 2;
         let tree = &mut self.built.tree;
-        let Some(mut data) = self.file.data(carrier)? else {
+        let Some(mut data) = self.file.tree_data(carrier)? else {
             let node = tree.add_group(parent, &name)?;
             tree.set_attrs(node, attributes(&element.tag, &[]))?;
             return Ok(node);

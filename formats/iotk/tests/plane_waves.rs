@@ -312,3 +312,23 @@ fn a_file_alone_has_its_coefficients_and_miller_indices() {
     let run = Dataset::open(&Iotk, Source::memory(file), &(&Limits::default()).into()).unwrap();
     assert_eq!(complex(&run, "rhotot_g"), symmetric(1.0));
 }
+
+/// Otherwise the plane wave would be counted as another one.
+#[test]
+fn miller_indices_beyond_the_grid_are_an_error() {
+    let temp = tempfile::tempdir().unwrap();
+    let framing = Framing::default();
+    let put = |name: &str, bytes: &[u8]| fs::write(temp.path().join(name), bytes).unwrap();
+    let schema = schema("", "0.5").replace("nr1=\"4\"", "nr1=\"3\"");
+    put("data-file-schema.xml", schema.as_bytes());
+    put("charge-density.dat", &density(framing, false, &[symmetric(1.0)]));
+    let folder = Folder::open(temp.path()).unwrap();
+    let save = Dataset::open_folder(&Iotk, &folder, &(&Limits::default()).into()).unwrap().unwrap();
+    let error = save.array("density").unwrap().read::<Vec<f64>>("...").unwrap_err();
+    assert_eq!(error.code(), "iotk-050");
+    assert!(
+        error.message().contains("Miller index 2 is not on a grid of 3"),
+        "{}",
+        error.message()
+    );
+}

@@ -116,3 +116,34 @@ fn a_real_lsda_run_has_both_spins() {
         eigenvalues[from..from + *count as usize].iter().map(|e| e * HARTREE_EV).collect();
     assert_eq!(down, expected);
 }
+
+/// The newest versions write `weight="1.0000000000000000"`.
+#[test]
+fn weights_in_all_spellings_are_numbers() {
+    let text = LSDA.replace("weight=\"0.25\"", "weight=\"0.2500000000000000\"");
+    let run = open(&text);
+    expect_view(&run);
+    let points = run.tree().find("qes:espresso/output/band_structure/ks_energies/k_point").unwrap();
+    let attrs = &run.tree().node(points).attrs;
+    assert_eq!(attrs.get_f64("weight"), Some(0.25));
+    assert_eq!(attrs.get_str("iotk_spelling"), Some("weight=\"0.2500000000000000\""));
+}
+
+#[test]
+fn numbers_of_other_documents_are_typed() {
+    let matrix = "<?xml version=\"1.0\"?><Root><GEOMETRY_INFO><NUMBER_OF_ATOMS>2</NUMBER_OF_ATOMS><AT>-5.0E-01 \
+                  0.0</AT><TYPE_NAME.1>Al</TYPE_NAME.1></GEOMETRY_INFO></Root>";
+    let phonons = "<qes_ph:espressoph xmlns:qes_ph=\"x\"><input><tr2_ph>1.0d-14</tr2_ph></input></qes_ph:espressoph>";
+    let projections = "<PROJECTIONS><HEADER NUMBER_OF_BANDS=\"2\"/><EIGENSTATES><E>-4.1E-01 4.6E-01</E></EIGENSTATES>\
+                       </PROJECTIONS>";
+    let values = |text: &str, path: &str| -> Vec<f64> {
+        open(text).array(path).unwrap().read::<Vec<f64>>("...").unwrap()
+    };
+    assert_eq!(values(matrix, "Root/GEOMETRY_INFO/AT"), [-0.5, 0.0]);
+    assert_eq!(values(matrix, "Root/GEOMETRY_INFO/NUMBER_OF_ATOMS"), [2.0]);
+    assert_eq!(values(phonons, "qes_ph:espressoph/input/tr2_ph"), [1e-14]);
+    assert_eq!(values(projections, "PROJECTIONS/EIGENSTATES/E"), [-0.41, 0.46]);
+    // Other text has no numbers.
+    let free = "<Root><a>1.0 2.0</a></Root>";
+    assert!(open(free).array("Root/a").unwrap().dtype().to_string().starts_with("text"));
+}

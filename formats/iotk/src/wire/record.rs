@@ -22,6 +22,9 @@ pub const SUBRECORD: u64 = 2_147_483_639;
 /// Bytes that are read at once while markers are read.
 const WINDOW: usize = 64 << 10;
 
+/// Bytes that are read after data were skipped, so that opening a file reads little besides markers and tags.
+const AFTER_SKIP: usize = 1 << 10;
+
 /// The record markers of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
@@ -237,11 +240,13 @@ pub(crate) struct Window {
     source: Source,
     base: u64,
     bytes: Vec<u8>,
+    /// Bytes of the last read.
+    size: usize,
 }
 
 impl Window {
     pub(crate) fn new(source: Source) -> Self {
-        Self { source, base: 0, bytes: Vec::new() }
+        Self { source, base: 0, bytes: Vec::new(), size: AFTER_SKIP }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -253,7 +258,9 @@ impl Window {
         let end = self.base + self.bytes.len() as u64;
         let missing = at.saturating_add(len as u64) > end && end < self.source.len();
         if at < self.base || missing {
-            self.bytes.resize(WINDOW, 0);
+            let near = at >= self.base && at <= end;
+            self.size = if near { (8 * self.size).min(WINDOW) } else { AFTER_SKIP };
+            self.bytes.resize(self.size.max(len.min(WINDOW)), 0);
             let got = self.source.read_at_most(at, &mut self.bytes)?;
             self.bytes.truncate(got);
             self.base = at;
