@@ -1,7 +1,7 @@
 //! Operations on complete files: upgrade, trim, merge, append.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -335,15 +335,36 @@ fn join(files: &[File], plan: &[(usize, u64)], to: &Path, overwrite: Overwrite) 
         }
         Ok(parts)
     };
-    let mut entries = 0;
+    let (mut entries, mut in_first) = (0, BTreeSet::new());
+    // Logged quantities that frame 0 lacks.
+    let mut late = BTreeMap::new();
     for number in 0..plan.len() {
-        entries += parts(number)?.len() as u64;
+        let parts = parts(number)?;
+        entries += parts.len() as u64;
+        if number == 0 {
+            in_first.extend(parts.iter().map(|(id, _)| *id));
+        } else if hoomd && files.len() > 1 {
+            let logged = |id: &u32| !in_first.contains(id) && names.bytes(*id).starts_with(b"log/");
+            for (id, part) in parts.iter().filter(|(id, _)| logged(id)) {
+                let Part::Copied(Chunk { entry, data, .. }) = part else { continue };
+                if matches!(data.kind, Type::Float | Type::Double) {
+                    late.entry(*id).or_insert((data.kind, entry.n, entry.m, data.len));
+                }
+            }
+        }
     }
+    // gsd.hoomd does not read frames without a quantity that frame 0 lacks, too.
+    entries += late.len() as u64;
     let mut sink = Sink::create(to, overwrite)?;
     let mut out = SequentialWriter::new(&mut sink, &about, &names, entries, plan.len() as u64)?;
     for (number, (which, _)) in plan.iter().enumerate() {
         for (id, part) in parts(number)? {
             part.write(number as u64, id, files[*which].source(), &mut out)?;
+        }
+        for (id, (kind, n, m, len)) in late.iter().filter(|_| number == 0) {
+            one.index.limits().allow(*len, "a logged quantity")?;
+            let values = missing_value("", *kind, *n, *m)?;
+            out.bytes(0, *id, (*kind, *n, *m), &values.bytes)?;
         }
     }
     out.finish()?;
