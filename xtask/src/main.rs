@@ -10,6 +10,7 @@
 //! | `readme` | the table of formats in `README.md` |
 //! | `gallery` | the pictures of `docs/gallery.md` |
 //! | `dist` | the static binary, the C library and the wheel |
+//! | `targets` | compiles for other operating systems |
 //! | `tools` `shell` | finds and installs required programs; runs programs |
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod python;
 mod readme;
 mod shell;
 mod step;
+mod targets;
 mod test;
 mod tools;
 
@@ -49,6 +51,7 @@ cargo xtask <command>
       --spile PATH         measures this program instead of building one (taf, digitizer)
       --keep               keeps the files
   dist                     builds the static binary, the C library and the wheel
+  targets                  compiles for Linux (musl), Windows, macOS and WebAssembly with zig
   readme [--check]         writes (or compares) the table of formats in README.md
   gallery                  draws the pictures of docs/gallery.md
   help                     prints this text
@@ -81,6 +84,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["dist"] => dist::run(),
+        ["targets"] => targets::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::run(false),
         ["readme", "--check"] => readme::run(true),

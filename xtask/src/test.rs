@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::shell::{cargo, output, program, root, succeeds, watched};
 use crate::step::{Counts, Outcome, Steps, count_tests};
-use crate::{Result, doors, fuzz, python as package, readme, tools};
+use crate::{Result, doors, fuzz, python as package, readme, targets, tools};
 
 /// The arguments of every build: other features would need another build. Only MPI may be unavailable.
 fn build_args() -> &'static [&'static str] {
@@ -29,6 +29,7 @@ pub(crate) fn run(all: bool) -> bool {
     steps.run("fortran", || installed(tools::fortran()));
     steps.run("clippy", clippy);
     steps.run("doors", || Outcome::from_check(doors::run()));
+    steps.run("targets", targets::core);
     steps.run("tests", tests);
     steps.run("doc tests", doc_tests);
     steps.run("readme", || Outcome::from_check(readme::run(true)));
