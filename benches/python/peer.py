@@ -76,15 +76,17 @@ def tree(path):
 
 def open_run(folder):
     if PACKAGE == "spile":
-        return spile.open_series(folder + "/*.sdf").to_xarray(chunks={"time": 1})
+        return spile.open_mfdataset(folder + "/*.sdf")
     return sdf_xarray.open_mfdataset(folder + "/*.sdf")
 
 
-def series(folder):
+def first(folder):
+    """Opening, and the values of a first plot: a plane of a field in the last dump."""
     start = time.perf_counter()
     with open_run(folder) as ds:
-        count = ds.sizes["time"]
-    return time.perf_counter() - start, count
+        field = ds["Field_F0"].isel(time=-1)
+        part = field.isel({field.dims[-1]: 0}).values
+    return time.perf_counter() - start, part.size
 
 
 def mean(folder):
@@ -201,7 +203,7 @@ TASKS = {
     "plane": plane,
     "blocks": blocks,
     "tree": tree,
-    "series": series,
+    "first": first,
     "mean": mean,
     "frames": frames,
     "entries": entries,
