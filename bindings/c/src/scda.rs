@@ -237,13 +237,13 @@ unsafe fn open(
                 // SAFETY: condition of this function.
                 let options = agree(comm.get(), unsafe { options_of(options) })?;
                 let writer = Writer::create(comm.get(), path, user, options)?;
-                State::Write(Box::new(Checkpoint::over(comm.get(), writer)))
+                State::Write(Box::new(Checkpoint::from_writer(comm.get(), writer)))
             }
             b'r' => {
                 // Counts are checked against the length of the file; data are read into memory of the caller.
                 let limits = Limits::default().with_memory(u64::MAX);
                 let cursor = Cursor::open(comm.get(), path, &limits)?;
-                State::Read(Box::new(Restart::over(comm.get(), cursor, &Limits::default())))
+                State::Read(Box::new(Restart::from_cursor(comm.get(), cursor, &Limits::default())))
             }
             _ => return Err(Error::argument("expected the mode 'w' or 'r'")),
         };

@@ -320,7 +320,7 @@ impl ScdaFile {
         let open = py.detach(|| -> Done<_> {
             let comm = communicator(calls);
             let writer = Writer::create(comm.get(), &path, user, options)?;
-            let state = State::Write(Box::new(Checkpoint::over(comm.get(), writer)));
+            let state = State::Write(Box::new(Checkpoint::from_writer(comm.get(), writer)));
             Ok(Open { state, comm })
         })?;
         Ok(Self(Mutex::new(Some(open))))
@@ -340,7 +340,7 @@ impl ScdaFile {
             let comm = communicator(calls);
             let cursor = Cursor::open(comm.get(), &path, &limits)?;
             let (vendor, user) = (cursor.header().vendor.clone(), cursor.header().user.clone());
-            let state = State::Read(Box::new(Restart::over(comm.get(), cursor, &limits)));
+            let state = State::Read(Box::new(Restart::from_cursor(comm.get(), cursor, &limits)));
             Ok((Open { state, comm }, vendor, user))
         })?;
         Ok((Self(Mutex::new(Some(open))), vendor, user))

@@ -1,10 +1,10 @@
 //! Arrays that cannot be read, and the memory budget.
 
-use spile_core::{Axes, Dataset, Order, Selection};
 use spile_core::error::{ErrorKind, Result};
 use spile_core::format::Checker as _;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
+use spile_core::{Axes, Dataset, Order, Selection};
 use spile_vtk::Vtk;
 
 /// An image of three points with these point arrays.

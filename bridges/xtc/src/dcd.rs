@@ -9,11 +9,8 @@ use spile_core::{Dataset, Error, Result, Sink};
 use crate::Dcd;
 use crate::plan::{Plan, Target};
 
-const TARGET: Target = Target {
-    name: "DCD",
-    unit: 1.0,
-    rounding: "positions are written in single precision",
-};
+const TARGET: Target =
+    Target { name: "DCD", unit: 1.0, rounding: "positions are written in single precision" };
 
 /// Version of CHARMM whose layout the file has.
 const VERSION: i32 = 24;
@@ -62,10 +59,7 @@ impl FormatWriter for Dcd {
                 let reason = "DCD has lengths and angles of the cell, the first vector is along x";
                 rotated.push(Loss::new("", LossKind::Values, reason));
             }
-            record(
-                sink,
-                &lengths_and_angles(&cell).map(f64::to_le_bytes).concat(),
-            )?;
+            record(sink, &lengths_and_angles(&cell).map(f64::to_le_bytes).concat())?;
             for axis in 0..3 {
                 let values = moment.positions.iter().skip(axis).step_by(3);
                 let bytes: Vec<u8> = values.flat_map(|x| (*x as f32).to_le_bytes()).collect();
@@ -123,23 +117,12 @@ fn length([x, y, z]: &[f64; 3]) -> f64 {
 fn cosine(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
     let lengths = length(a) * length(b);
-    if lengths > 0.0 {
-        (product / lengths).clamp(-1.0, 1.0)
-    } else {
-        0.0
-    }
+    if lengths > 0.0 { (product / lengths).clamp(-1.0, 1.0) } else { 0.0 }
 }
 
 /// A, cos gamma, B, cos beta, cos alpha, C.
 fn lengths_and_angles([a, b, c]: &[[f64; 3]; 3]) -> [f64; 6] {
-    [
-        length(a),
-        cosine(a, b),
-        length(b),
-        cosine(a, c),
-        cosine(b, c),
-        length(c),
-    ]
+    [length(a), cosine(a, b), length(b), cosine(a, c), cosine(b, c), length(c)]
 }
 
 /// The first vector is not along x, or the second not in the plane of x and y.

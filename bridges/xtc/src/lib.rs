@@ -48,10 +48,7 @@ static DCD: FormatInfo = FormatInfo {
 };
 
 fn not_read(name: &str) -> Result<Parsed> {
-    Err(Error::not_this_format(
-        "xtc-001",
-        format!("{name} files are written, not read"),
-    ))
+    Err(Error::not_this_format("xtc-001", format!("{name} files are written, not read")))
 }
 
 impl Format for Xtc {

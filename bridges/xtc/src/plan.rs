@@ -38,21 +38,17 @@ pub(crate) struct Moment {
     pub(crate) cell: Option<[[f64; 3]; 3]>,
 }
 
+fn no_positions() -> Error {
+    Error::unsupported("xtc-002", "no array is known to be the positions of atoms")
+}
+
 impl<'a> Plan<'a> {
     /// Fails if there are no positions, or if the number of atoms changes. Reads no positions.
     pub(crate) fn new(content: &'a Dataset, target: Target) -> Result<Self> {
         let arrays = content.atom_arrays();
-        let arrays = arrays.ok_or_else(|| {
-            Error::unsupported("xtc-002", "no array is known to be the positions of atoms")
-        })?;
+        let arrays = arrays.ok_or_else(no_positions)?;
         let frames = content.tree().frames().map_or(1, |axis| axis.len());
-        let mut plan = Self {
-            content,
-            target,
-            positions: arrays.positions,
-            frames,
-            atoms: 0,
-        };
+        let mut plan = Self { content, target, positions: arrays.positions, frames, atoms: 0 };
         for frame in 0..frames {
             let atoms = plan.atoms_in(frame).map_err(|e| e.in_frame(frame))?;
             if frame == 0 {
@@ -70,12 +66,10 @@ impl<'a> Plan<'a> {
     }
 
     fn atoms_in(&self, frame: u64) -> Result<u64> {
-        let positions = self
-            .content
-            .effective_array_in_frame(self.positions, frame)?;
+        let positions = self.content.effective_array_in_frame(self.positions, frame)?;
         match positions.as_ref().map(|array| array.shape().lengths()) {
             Some([atoms, 3]) => Ok(*atoms),
-            _ => Err(Error::unsupported("xtc-002", "no positions")),
+            _ => Err(no_positions()),
         }
     }
 
@@ -88,18 +82,11 @@ impl<'a> Plan<'a> {
             )
         };
         let known = units.map(str::trim).is_some_and(is_angstrom) || angstroms(units) != 1.0;
-        if known {
-            angstroms(units) / self.target.unit
-        } else {
-            1.0
-        }
+        if known { angstroms(units) / self.target.unit } else { 1.0 }
     }
 
     fn step(&self, frame: u64) -> Result<Option<u64>> {
-        self.content
-            .tree()
-            .frames()
-            .map_or(Ok(None), |axis| axis.step(frame))
+        self.content.tree().frames().map_or(Ok(None), |axis| axis.step(frame))
     }
 
     /// The step of a frame, or its number, up to the largest number that the format has.
@@ -110,10 +97,8 @@ impl<'a> Plan<'a> {
 
     /// Reads a frame.
     pub(crate) fn moment(&self, frame: u64) -> Result<Moment> {
-        let positions = self
-            .content
-            .effective_array_in_frame(self.positions, frame)?;
-        let positions = positions.ok_or_else(|| Error::unsupported("xtc-002", "no positions"))?;
+        let positions = self.content.effective_array_in_frame(self.positions, frame)?;
+        let positions = positions.ok_or_else(no_positions)?;
         let mut values: Vec<f64> = positions.read("...")?;
         let factor = self.scale(positions.units());
         if factor != 1.0 {
@@ -123,17 +108,8 @@ impl<'a> Plan<'a> {
             let factor = self.scale(cell.units.as_deref());
             cell.vectors.map(|row| row.map(|length| factor * length))
         });
-        let time = self
-            .content
-            .tree()
-            .frames()
-            .map_or(Ok(None), |axis| axis.time(frame))?;
-        Ok(Moment {
-            step: self.stored_step(frame)?,
-            time,
-            positions: values,
-            cell,
-        })
+        let time = self.content.tree().frames().map_or(Ok(None), |axis| axis.time(frame))?;
+        Ok(Moment { step: self.stored_step(frame)?, time, positions: values, cell })
     }
 
     /// Everything that is not written.
@@ -142,20 +118,13 @@ impl<'a> Plan<'a> {
         let mut losses = Losses::new(name);
         let tree = self.content.tree();
         let is_cell = |role: Role| role == Role::Cell;
-        let kept = Kept {
-            frames: true,
-            dims: true,
-            meaning: true,
-            scaling: true,
-            ..Kept::default()
-        };
+        let kept =
+            Kept { frames: true, dims: true, meaning: true, scaling: true, ..Kept::default() };
         losses.add(self.content, &kept, |id, _, desc| {
             if id == self.positions || is_cell(desc.semantics().role) {
                 return Ok(());
             }
-            Err(format!(
-                "{name} stores positions, the cell and the step of each frame"
-            ))
+            Err(format!("{name} stores positions, the cell and the step of each frame"))
         });
         let path = &tree.node(self.positions).path;
         losses.push_loss(Loss::new(path, LossKind::Values, self.target.rounding));

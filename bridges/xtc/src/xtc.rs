@@ -9,11 +9,8 @@ use spile_core::{Dataset, Error, Result, Sink};
 use crate::Xtc;
 use crate::plan::{Plan, Target};
 
-const TARGET: Target = Target {
-    name: "XTC",
-    unit: 10.0,
-    rounding: "positions are rounded to three decimals",
-};
+const TARGET: Target =
+    Target { name: "XTC", unit: 10.0, rounding: "positions are rounded to three decimals" };
 
 /// Factor of positions before they are rounded.
 const PRECISION: f32 = 1000.0;

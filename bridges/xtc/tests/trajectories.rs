@@ -42,10 +42,7 @@ impl FrameTable for Frames {
         };
         let bytes = (0..3 * atoms).flat_map(|k| position(frame, k).to_le_bytes());
         let layout = Layout::Inline(bytes.collect::<Vec<u8>>().into(), Order::C);
-        Ok(Some(FrameCell {
-            shape: Shape::new([*atoms, 3]),
-            layout,
-        }))
+        Ok(Some(FrameCell { shape: Shape::new([*atoms, 3]), layout }))
     }
 }
 
@@ -62,11 +59,7 @@ fn content(atoms: &[u64], units: Option<&str>) -> Result<Dataset> {
     let bytes: Vec<u8> = cell.iter().flat_map(|x| x.to_le_bytes()).collect();
     let layout = Layout::Inline(bytes.into(), Order::C);
     let desc = ArrayDesc::new(DType::F64, Shape::new([3, 3]), layout);
-    let cell = tree.add_array(
-        ROOT,
-        "cell",
-        desc.with_semantics(Semantics::role(Role::Cell)),
-    )?;
+    let cell = tree.add_array(ROOT, "cell", desc.with_semantics(Semantics::role(Role::Cell)))?;
     if let Some(units) = units {
         tree.push_attr(id, "units", units)?;
         tree.push_attr(cell, "units", units)?;
@@ -94,11 +87,7 @@ fn xtc_files_have_rounded_positions_cells_and_steps() {
         for atoms in [0, 1, 9, 10, 1000] {
             let content = content(&[atoms; 3], units).unwrap();
             let losses = Xtc.losses(&content, &PathBuf::new()).unwrap();
-            assert!(
-                losses
-                    .iter()
-                    .any(|loss| loss.reason.contains("three decimals"))
-            );
+            assert!(losses.iter().any(|loss| loss.reason.contains("three decimals")));
             let (bytes, found) = write(&Xtc, &content).unwrap();
             assert_eq!(found, 0);
             let mut reader = molly::XTCReader::new(std::io::Cursor::new(bytes));
@@ -111,10 +100,7 @@ fn xtc_files_have_rounded_positions_cells_and_steps() {
                 assert_eq!(frame.positions.len() as u64, 3 * atoms);
                 for (k, value) in frame.positions.iter().enumerate() {
                     let expected = position(number, k as u64) * scale;
-                    assert!(
-                        (f64::from(*value) - expected).abs() < 6e-4,
-                        "{value} {expected}"
-                    );
+                    assert!((f64::from(*value) - expected).abs() < 6e-4, "{value} {expected}");
                 }
             }
         }
@@ -137,23 +123,12 @@ fn dcd_files_have_positions_in_single_precision() {
     assert_eq!(records.len(), 3 + 4 * 4);
     let number = |k: usize| i32::from_le_bytes(records[0][4 * k..4 * k + 4].try_into().unwrap());
     assert!(records[0].starts_with(b"CORD") && records[0].len() == 84);
-    assert_eq!(
-        (number(1), number(2), number(3), number(20)),
-        (4, 0, 100, 24)
-    );
-    assert_eq!(
-        (records[1].len(), records[2]),
-        (84, &5_u32.to_le_bytes()[..])
-    );
-    let cell: Vec<f64> = records[3]
-        .chunks(8)
-        .map(|b| f64::from_le_bytes(b.try_into().unwrap()))
-        .collect();
+    assert_eq!((number(1), number(2), number(3), number(20)), (4, 0, 100, 24));
+    assert_eq!((records[1].len(), records[2]), (84, &5_u32.to_le_bytes()[..]));
+    let cell: Vec<f64> =
+        records[3].chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
     let wanted = [200.0, 0.6, 50.0, 0.0, 0.0, 300.0];
-    assert!(
-        cell.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-9),
-        "{cell:?}"
-    );
+    assert!(cell.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-9), "{cell:?}");
     for frame in 0..4_u64 {
         for axis in 0..3_u64 {
             let record = records[4 * (frame as usize + 1) + axis as usize];

@@ -36,8 +36,8 @@ use std::path::Path;
 pub use spile_core::{
     Array, Dataset, Error, ErrorKind, Format, Frame, Hint, Limits, OpenOptions, Registry, Result,
     Selection, Source, cancel, chunks, comm, computed, convert, dataset, dtype, error, format,
-    frames, layout, limits, metadata, os, read, recording, reduce, registry, report, select, semantics,
-    series, shape, sink, source, tree, wire,
+    frames, layout, limits, metadata, os, read, recording, reduce, registry, report, select,
+    semantics, series, shape, sink, source, tree, wire,
 };
 pub use spile_interchange as interchange;
 

@@ -45,12 +45,7 @@ pub struct Raw {
 
 impl Raw {
     /// Bytes: one channel of `uint8` from the start of the file on, without a sampling rate.
-    pub const BYTES: Self = Self {
-        dtype: DType::U8,
-        rate: None,
-        header: 0,
-        channels: 1,
-    };
+    pub const BYTES: Self = Self { dtype: DType::U8, rate: None, header: 0, channels: 1 };
 }
 
 static INFO: FormatInfo = FormatInfo {
@@ -76,8 +71,7 @@ impl Format for Raw {
     }
 
     fn open(&self, source: Source, _: &OpenOptions) -> Result<Parsed> {
-        self.recording(&source)?
-            .parsed(source, &OpenOptions::default())
+        self.recording(&source)?.parsed(source, &OpenOptions::default())
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -90,19 +84,12 @@ impl Checker for Raw {}
 impl Raw {
     fn recording(&self, source: &Source) -> Result<Recording> {
         if !(1..=MOST_CHANNELS).contains(&self.channels) {
-            let message = format!(
-                "expected 1 to {MOST_CHANNELS} channels, found {}",
-                self.channels
-            );
+            let message =
+                format!("expected 1 to {MOST_CHANNELS} channels, found {}", self.channels);
             return Err(Error::argument(message));
         }
-        if self
-            .rate
-            .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
-        {
-            return Err(Error::argument(
-                "the sampling rate is not a positive number",
-            ));
+        if self.rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+            return Err(Error::argument("the sampling rate is not a positive number"));
         }
         within(source, 0, self.header, "the header", "raw-001")?;
         let mut found = Recording::default();
@@ -112,10 +99,7 @@ impl Raw {
         let rest = (source.len() - self.header) % row;
         if rest > 0 {
             let message = format!("{rest} bytes after the last sample of all channels");
-            found
-                .report
-                .warn("raw-002", message)
-                .at(source.len() - rest);
+            found.report.warn("raw-002", message).at(source.len() - rest);
         }
         for channel in 0..self.channels {
             let offset = self.header + channel * size;
@@ -123,31 +107,18 @@ impl Raw {
                 Layout::contiguous(offset, count * size, Order::C)
             } else {
                 let bytes = count.saturating_sub(1) * row + size * count.min(1);
-                Layout::Rows {
-                    extents: Extents::one(offset, bytes),
-                    stride: row,
-                    order: Order::C,
-                }
+                Layout::Rows { extents: Extents::one(offset, bytes), stride: row, order: Order::C }
             };
             let array = ArrayDesc::new(self.dtype, Shape::new([count]), layout);
-            let name = if self.channels == 1 {
-                String::new()
-            } else {
-                format!("CH{}", channel + 1)
-            };
+            let name =
+                if self.channels == 1 { String::new() } else { format!("CH{}", channel + 1) };
             let record = Record::new(name, array);
             found.records.push(match self.rate {
                 Some(rate) => record.on_grid(0.0, 1.0 / rate, "s"),
                 None => record,
             });
         }
-        found.headers = vec![Region::new(
-            0,
-            self.header,
-            RegionKind::Header,
-            "header",
-            "",
-        )];
+        found.headers = vec![Region::new(0, self.header, RegionKind::Header, "header", "")];
         Ok(found)
     }
 }

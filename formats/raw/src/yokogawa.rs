@@ -46,17 +46,13 @@ impl Format for Yokogawa {
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
         let samples = samples_of(&source)?;
         let start = source.len();
-        let len = options
-            .limits
-            .allow(start.min(LONGEST).saturating_mul(4), "the description")?;
+        let len = options.limits.allow(start.min(LONGEST).saturating_mul(4), "the description")?;
         let text = source.read_vec(0, len as u64 / 4)?;
         let own = source.path().map(Path::to_path_buf).unwrap_or_default();
         let source = Source::joined(&own, &[own.clone(), samples])?;
         let description = Description::parse(&String::from_utf8_lossy(&text));
         let recording = description.and_then(|d| d.recording(&source, start, &options.limits));
-        recording
-            .map_err(recording::in_header)?
-            .parsed(source, options)
+        recording.map_err(recording::in_header)?.parsed(source, options)
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -68,9 +64,7 @@ impl Checker for Yokogawa {}
 
 /// The file of the samples, beside the description. Fails if it does not exist.
 fn samples_of(source: &Source) -> Result<PathBuf> {
-    let path = source
-        .path()
-        .filter(|path| source.parts().is_empty() && path.is_file());
+    let path = source.path().filter(|path| source.parts().is_empty() && path.is_file());
     let found = path.and_then(|path| {
         let candidates = ["wvf", "WVF"].map(|extension| path.with_extension(extension));
         candidates.into_iter().find(|other| other.is_file())
@@ -96,18 +90,12 @@ struct Section<'a> {
 
 impl<'a> Section<'a> {
     fn values(&self, name: &str) -> &[(usize, &'a str)] {
-        self.fields
-            .iter()
-            .find(|field| field.name == name)
-            .map_or(&[], |field| &field.values)
+        self.fields.iter().find(|field| field.name == name).map_or(&[], |field| &field.values)
     }
 
     fn text(&self, name: &str) -> Result<&'a str> {
         let missing = || Error::malformed("yokogawa-003", format!("{}: no {name}", self.title));
-        self.values(name)
-            .first()
-            .map(|(_, value)| *value)
-            .ok_or_else(missing)
+        self.values(name).first().map(|(_, value)| *value).ok_or_else(missing)
     }
 
     fn number(&self, name: &str) -> Result<u64> {
@@ -130,10 +118,7 @@ impl<'a> Section<'a> {
 
     /// The number of trace `k`, which must exist.
     fn real(&self, name: &str, k: usize) -> Result<f64> {
-        let number = self
-            .values(name)
-            .get(k)
-            .and_then(|(_, value)| value.parse().ok());
+        let number = self.values(name).get(k).and_then(|(_, value)| value.parse().ok());
         number.ok_or_else(|| {
             let message = format!("{}: no number {} of {name}", self.title, k + 1);
             Error::malformed("yokogawa-003", message)
@@ -175,10 +160,7 @@ impl Description {
         for line in text.lines() {
             let trimmed = line.trim();
             if let Some(title) = trimmed.strip_prefix('$') {
-                sections.push(Section {
-                    title,
-                    fields: Vec::new(),
-                });
+                sections.push(Section { title, fields: Vec::new() });
             } else if let (Some(section), false) = (sections.last_mut(), trimmed.is_empty()) {
                 let start = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
                 let mut words = line.split_ascii_whitespace();
@@ -189,9 +171,7 @@ impl Description {
                 }
             }
         }
-        let public = sections
-            .iter()
-            .find(|section| section.title == "PublicInfo");
+        let public = sections.iter().find(|section| section.title == "PublicInfo");
         let public = public.ok_or_else(|| {
             Error::not_this_format("yokogawa-001", "no section $PublicInfo of Yokogawa").at(0)
         })?;
@@ -220,12 +200,7 @@ impl Description {
             }
             groups.push(Group::read(section, &model, order)?);
         }
-        Ok(Self {
-            model,
-            offset: public.number("DataOffset")?,
-            by_block,
-            groups,
-        })
+        Ok(Self { model, offset: public.number("DataOffset")?, by_block, groups })
     }
 
     /// The traces as records; the samples start at byte `start` of `source`.
@@ -263,13 +238,7 @@ impl Description {
         let end = start.saturating_add(self.offset).min(source.len());
         found.headers = vec![
             Region::new(0, start, RegionKind::Text, "description", ""),
-            Region::new(
-                start,
-                end - start,
-                RegionKind::Header,
-                "before the samples",
-                "",
-            ),
+            Region::new(start, end - start, RegionKind::Header, "before the samples", ""),
         ];
         if at < source.len() {
             let message = format!("{} bytes after the samples", source.len() - at);
@@ -313,10 +282,7 @@ impl Group {
                 samples: section.real("BlockSize", k)? as u64,
                 scaling: (section.real("VOffset", k)?, section.real("VResolution", k)?),
                 grid: (section.real("HOffset", k)?, section.real("HResolution", k)?),
-                units: [
-                    value("VUnit").unwrap_or("").into(),
-                    value("HUnit").unwrap_or("s").into(),
-                ],
+                units: [value("VUnit").unwrap_or("").into(), value("HUnit").unwrap_or("s").into()],
                 attrs: settings.into_iter().filter_map(setting).collect(),
                 trigger_time: [day.replace('/', "-").as_str(), clock]
                     .join("T")
@@ -324,10 +290,7 @@ impl Group {
                     .into(),
             });
         }
-        Ok(Self {
-            blocks: section.number("BlockNumber")?,
-            traces,
-        })
+        Ok(Self { blocks: section.number("BlockNumber")?, traces })
     }
 }
 
@@ -345,33 +308,21 @@ impl Trace {
         limits: &Limits,
     ) -> Result<ArrayDesc> {
         let size = self.bytes();
-        let last = distance
-            .checked_mul(blocks.saturating_sub(1))
-            .and_then(|n| n.checked_add(size));
-        let len = if blocks == 0 {
-            0
-        } else {
-            last.unwrap_or(u64::MAX)
-        };
+        let last = distance.checked_mul(blocks.saturating_sub(1)).and_then(|n| n.checked_add(size));
+        let len = if blocks == 0 { 0 } else { last.unwrap_or(u64::MAX) };
         within(source, first, len, "the samples", "yokogawa-005")?;
         let extents = if distance == size || blocks < 2 || size == 0 {
             Extents::one(first, size.saturating_mul(blocks))
         } else {
             limits.allow(blocks.saturating_mul(48), "the list of blocks")?;
-            let part = |k: u64| Extent {
-                offset: first + k * distance,
-                len: size,
-            };
+            let part = |k: u64| Extent { offset: first + k * distance, len: size };
             Extents::several((0..blocks).map(part).collect())?
         };
         let shape = match blocks {
             1 => Shape::new([self.samples]),
             _ => Shape::new([blocks, self.samples]),
         };
-        let layout = Layout::Plain {
-            extents,
-            order: Order::C,
-        };
+        let layout = Layout::Plain { extents, order: Order::C };
         let mut array = ArrayDesc::new(self.dtype, shape, layout);
         if blocks != 1 {
             array.dims[0] = SEGMENT.into();

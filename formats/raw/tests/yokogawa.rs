@@ -48,21 +48,12 @@ fn traces_and_blocks_have_values_units_and_times() {
     assert_eq!(values(&file, "CH1"), [2.0, 3.0, 0.0, 1.0]);
     assert_eq!(values(&file, "CH2"), [2.0, 4.0, 6.0, 8.0]);
     let first = file.array("CH1").unwrap();
-    assert_eq!(
-        (first.dims(), first.units()),
-        (&["segment".into(), "time".into()][..], None)
-    );
+    assert_eq!((first.dims(), first.units()), (&["segment".into(), "time".into()][..], None));
     assert_eq!(first.coord("time").unwrap().uniform(), Some((-2e-6, 1e-6)));
-    assert_eq!(
-        first.attrs().get_str("trigger_time"),
-        Some("2024-03-01T12:34:56.50")
-    );
+    assert_eq!(first.attrs().get_str("trigger_time"), Some("2024-03-01T12:34:56.50"));
     assert_eq!(first.attrs().get_f64("illegal_value"), Some(-32768.0));
     let second = file.array("CH2").unwrap();
-    assert_eq!(
-        (second.units(), second.attrs().get_str("instrument")),
-        (Some("A"), Some("DL7440"))
-    );
+    assert_eq!((second.units(), second.attrs().get_str("instrument")), (Some("A"), Some("DL7440")));
 
     // The traces of a block together, big-endian.
     let samples = [9, 9, 9, 9, 0, 2, 0, 4, 1, 2, 0xff, 0xfe, 0, 0, 3, 4];
@@ -83,20 +74,14 @@ fn traces_and_blocks_have_values_units_and_times() {
 fn descriptions_without_samples_and_other_models_are_named() {
     let folder = pair(&description("Trace", 2, "Big"), &[0; 15]);
     let error = open(folder.path()).err().unwrap();
-    assert_eq!(
-        (error.code(), error.kind()),
-        ("yokogawa-005", ErrorKind::Truncated)
-    );
+    assert_eq!((error.code(), error.kind()), ("yokogawa-005", ErrorKind::Truncated));
     fs::remove_file(folder.path().join("a.wvf")).unwrap();
     assert_eq!(open(folder.path()).err().unwrap().code(), "yokogawa-002");
     let odd = description("Mixed", 2, "Big");
     let error = open(pair(&odd, &[0; 16]).path()).err().unwrap();
     assert!(error.code() == "yokogawa-004" && error.message().contains("DL7440"));
     let odd = description("Trace", 2, "Big").replace("IU1", "B16");
-    assert_eq!(
-        open(pair(&odd, &[0; 16]).path()).err().unwrap().code(),
-        "yokogawa-004"
-    );
+    assert_eq!(open(pair(&odd, &[0; 16]).path()).err().unwrap().code(), "yokogawa-004");
     let source = Source::memory(*b"$PublicInfo\n");
     assert!(Yokogawa.open(source, &OpenOptions::default()).is_err());
 }
@@ -106,9 +91,7 @@ fn damaged_descriptions_are_read_or_refused() {
     let whole = description("Block", 2, "Ltl").into_bytes();
     let mut state = 7_u64;
     let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as usize % below
     };
     for round in 0..300 {

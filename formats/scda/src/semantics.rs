@@ -77,10 +77,13 @@ pub fn attrs_from_json(text: &str) -> Result<Attrs> {
     Ok(parsed.0)
 }
 
+fn not_described(why: &str) -> Error {
+    Error::unsupported("scda-031", format!("cannot be described in JSON: {why}"))
+}
+
 /// Attributes in the notation of descriptions: a JSON object.
 pub fn attrs_to_json(attrs: &Attrs) -> Result<String> {
-    serde_json::to_string(&AttrsText(attrs.clone()))
-        .map_err(|e| Error::unsupported("scda-031", format!("cannot be described in JSON: {e}")))
+    serde_json::to_string(&AttrsText(attrs.clone())).map_err(|e| not_described(&e.to_string()))
 }
 
 impl Field {
@@ -245,10 +248,7 @@ impl Description {
             Self::Field(field) => (FIELD, serde_json::to_string(field)),
             Self::Group(group) => (GROUP, serde_json::to_string(group)),
         };
-        let unsupported = |why: &str| {
-            Error::unsupported("scda-031", format!("cannot be described in JSON: {why}"))
-                .in_object(self.title())
-        };
+        let unsupported = |why: &str| not_described(why).in_object(self.title());
         let text = text.map_err(|e| unsupported(&e.to_string()))?;
         Self::parse(user, text.as_bytes()).map_err(|e| unsupported(e.message()))?;
         Ok((user, text))

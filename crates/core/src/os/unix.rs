@@ -25,10 +25,12 @@ pub(super) fn identity(meta: &Metadata) -> u64 {
     meta.ino()
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "fails on Windows")]
 pub(super) fn path_from_bytes(bytes: &[u8]) -> io::Result<&Path> {
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "fails on Windows")]
 pub(super) fn path_bytes(path: &Path) -> io::Result<&[u8]> {
     Ok(path.as_os_str().as_bytes())
 }

@@ -86,7 +86,7 @@ impl IdIndex {
         let mut at = HEADER as u64 + u64::from(count) * ENTRY as u64;
         let mut frames = Vec::new();
         for frame in 0..u64::from(count) {
-            let sorted = sorted(species, frame, &limits).map_err(|e| e.in_frame(frame))?;
+            let sorted = sorted(species, frame).map_err(|e| e.in_frame(frame))?;
             let particles = sorted.len() as u64;
             frames.push((particles, at));
             sink.seek(at);
@@ -169,9 +169,10 @@ fn put(sink: &mut Sink, numbers: impl Iterator<Item = u64>) -> Result<()> {
 }
 
 /// The identifiers of a frame with their rows, in ascending order. Fails if an identifier is there twice.
-fn sorted(species: &Species, frame: u64, limits: &Limits) -> Result<Vec<(u64, u64)>> {
+fn sorted(species: &Species, frame: u64) -> Result<Vec<(u64, u64)>> {
     let Some(array) = identifiers(species, frame)? else { return Ok(Vec::new()) };
     let particles = array.shape().count().unwrap_or(u64::MAX);
+    let limits = species.dataset().limits();
     limits.allow(particles.saturating_mul(PARTICLE_BYTES), "the identifiers of a frame")?;
     let mut sorted = Vec::new();
     for_blocks(&array, |first, ids| {

@@ -53,13 +53,13 @@ impl<'c> Checkpoint<'c> {
         options: Options,
     ) -> Result<Self> {
         let writer = Writer::create(comm, path, name.as_bytes(), options)?;
-        let mut file = Self::over(comm, writer);
+        let mut file = Self::from_writer(comm, writer);
         file.group("", Attrs::from([("name", name.into()), ("version", version.into())]))?;
         Ok(file)
     }
 
     /// Writes fields with a writer of `comm`, without name and version of a program.
-    pub fn over(comm: &'c dyn Comm, writer: Writer<'c>) -> Self {
+    pub fn from_writer(comm: &'c dyn Comm, writer: Writer<'c>) -> Self {
         Self { comm, writer, names: HashSet::new() }
     }
 

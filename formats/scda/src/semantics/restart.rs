@@ -49,14 +49,14 @@ impl<'c> Restart<'c> {
     /// one field must fit. A description that cannot be used is skipped. If the file has checksums, each field is
     /// verified when it is read.
     pub fn open(comm: &'c dyn Comm, path: &Path, limits: &Limits) -> Result<Self> {
-        let mut file = Self::over(comm, Cursor::open(comm, path, limits)?, limits);
+        let mut file = Self::from_cursor(comm, Cursor::open(comm, path, limits)?, limits);
         file.scan()?;
         Ok(file)
     }
 
     /// A checkpoint whose descriptions are read by [`Restart::scan`]. `cursor` is a cursor of `comm`; `limits` apply to
     /// the descriptions.
-    pub fn over(comm: &'c dyn Comm, cursor: Cursor<'c>, limits: &Limits) -> Self {
+    pub fn from_cursor(comm: &'c dyn Comm, cursor: Cursor<'c>, limits: &Limits) -> Self {
         Self {
             comm,
             path: cursor.path().to_path_buf(),
