@@ -84,7 +84,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["dist"] => dist::run(),
-        ["targets"] => targets::run(),
+        ["targets"] => Ok(targets::run()),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::run(false),
         ["readme", "--check"] => readme::run(true),
