@@ -266,6 +266,7 @@ impl How {
             "arrays": plan.arrays,
             "described": plan.flattened,
             "lost": lost,
+            "contained": plan.contained,
             "differences": differences,
         }))
     }
