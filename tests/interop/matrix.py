@@ -163,9 +163,11 @@ def cell(quantities, reader, output, lost, contained):
         path = quantity.path
         seen = view.find(quantity) or view.find(dataclasses.replace(quantity, path=names.get(path, path)))
         expected = getattr(view, "expected", truth.Quantity.rows)(quantity)
+        if path in moved:
+            continue
         if path in arrays:
             shown["v"] = False
-            if path in moved or seen is None or seen.by_values or not quantity.rows().size:
+            if seen is None or seen.by_values or not quantity.rows().size:
                 continue
             # The steps of the frames are visible, the array that they come from is not.
             is_axis = quantity.times is not None and np.array_equal(np.ravel(quantity.rows()), quantity.times)
