@@ -9,7 +9,7 @@
 //! | `python` | wheel and tests of the Python package |
 //! | `readme` | the table of formats in `README.md` |
 //! | `gallery` | the pictures of `docs/gallery.md` |
-//! | `dist` | the static binary, the C library and the wheel |
+//! | `dist` | release artefacts: programs, packages, wheels, the C library |
 //! | `targets` | compiles for other operating systems |
 //! | `tools` `shell` | finds and installs required programs; runs programs |
 #![forbid(unsafe_code)]
@@ -50,7 +50,9 @@ cargo xtask <command>
       --quick              runs every task once with small files, to test the benchmark
       --spile PATH         measures this program instead of building one (taf, digitizer)
       --keep               keeps the files
-  dist                     builds the static binary, the C library and the wheel
+  dist [GROUP | TARGET]... builds release artefacts: programs (static for Linux, Windows, macOS), a Debian
+                           package, wheels (manylinux2014), the source distribution, the C library;
+                           GROUP is programs, debian, wheels, sdist or library
   targets                  compiles for Linux (musl), Windows, macOS and WebAssembly with zig
   readme [--check]         writes (or compares) the table of formats in README.md
   gallery                  draws the pictures of docs/gallery.md
@@ -83,7 +85,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["doors"] => doors::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", name, rest @ ..] => bench::run(name, rest),
-        ["dist"] => dist::run(),
+        ["dist", rest @ ..] => dist::run(rest),
         ["targets"] => targets::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::run(false),
