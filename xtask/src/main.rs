@@ -10,6 +10,7 @@
 //! | `readme` | the table of formats in `README.md` |
 //! | `gallery` | the pictures of `docs/gallery.md` |
 //! | `dist` | release artefacts: programs, packages, wheels, the C library |
+//! | `release` | versions, and what has to be true for a release |
 //! | `targets` | compiles for other operating systems |
 //! | `tools` `shell` | finds and installs required programs; runs programs |
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod fuzz;
 mod gallery;
 mod python;
 mod readme;
+mod release;
 mod shell;
 mod step;
 mod targets;
@@ -53,6 +55,7 @@ cargo xtask <command>
   dist [GROUP | TARGET]... builds release artefacts: programs (static for Linux, Windows, macOS), a Debian
                            package, wheels (manylinux2014), the source distribution, the C library;
                            GROUP is programs, debian, wheels, sdist or library
+  release [X.Y.Z]          checks versions, changelog, licences and crates; with a number writes it first
   targets                  compiles for Linux (musl), Windows, macOS and WebAssembly with zig
   readme [--check]         writes (or compares) the table of formats in README.md
   gallery                  draws the pictures of docs/gallery.md
@@ -86,6 +89,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["dist", rest @ ..] => dist::run(rest),
+        ["release", rest @ ..] => release::run(rest),
         ["targets"] => targets::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::run(false),
