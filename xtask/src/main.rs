@@ -90,7 +90,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["dist", rest @ ..] => dist::run(rest),
         ["release", rest @ ..] => release::run(rest),
-        ["targets"] => targets::run(),
+        ["targets"] => Ok(targets::run()),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::run(false),
         ["readme", "--check"] => readme::run(true),

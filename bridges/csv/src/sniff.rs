@@ -186,7 +186,7 @@ impl<'a> Sample<'a> {
     fn has_numbers(&self) -> bool {
         let [first, body @ ..] = &self.rows[..] else { return false };
         let alike = self.rank().0 || body.iter().all(|row| row.fields.len() == first.fields.len());
-        alike && (0..first.fields.len() + 1).any(|k| is_numeric(body, k))
+        alike && (0..=first.fields.len()).any(|k| is_numeric(body, k))
     }
 
     /// Length of the lines above a table with names and a column of numbers: a title, and facts about a measurement.

@@ -60,7 +60,7 @@ fn arrays_of_texts_are_padded_to_the_longest() {
     };
     let file = open(array("97 98 0 0 195 188 99 0"), &Limits::default()).unwrap();
     let texts = file.array("PointData/names").unwrap();
-    assert_eq!(texts.desc().dtype, spile_core::DType::text(3));
+    assert_eq!(texts.dtype(), spile_core::DType::text(3));
     let bytes = texts.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
     assert_eq!(bytes, "ab\0\0\0\0üc".as_bytes());
     for wrong in ["97 0", "97 0 0 0 0", "97 0 98 0 99"] {

@@ -102,7 +102,9 @@ impl<'a> Plan<'a> {
         let mut values: Vec<f64> = positions.read("...")?;
         let factor = self.scale(positions.units());
         if factor != 1.0 {
-            values.iter_mut().for_each(|value| *value *= factor);
+            for value in &mut values {
+                *value *= factor;
+            }
         }
         let cell = self.content.cell(frame)?.map(|cell| {
             let factor = self.scale(cell.units.as_deref());

@@ -33,8 +33,7 @@ impl FormatWriter for Xtc {
             let moment = plan.moment(frame).map_err(|e| e.in_frame(frame))?;
             let mut positions = Vec::with_capacity(moment.positions.len());
             for (k, value) in moment.positions.iter().enumerate() {
-                // Also not true of NaN.
-                if !(value.abs() < MAX) {
+                if value.is_nan() || value.abs() >= MAX {
                     let message = format!("position {value} of atom {} is too large", k / 3);
                     return Err(Error::unsupported("xtc-004", message).in_frame(frame));
                 }

@@ -258,7 +258,7 @@ fn unfinished_files_are_listed_and_removed() {
     assert!(unfinished.iter().all(|name| said.contains(name) && exists(name)), "{said}");
     let said = folder.good(&["scda", "clean", ".", "--older", "0", "--dry-run"]);
     assert!(said.lines().count() == 2 && unfinished.iter().all(|name| exists(name)), "{said}");
-    let open = std::fs::File::open(folder.path(unfinished[0])).unwrap();
+    let open = fs::File::open(folder.path(unfinished[0])).unwrap();
     folder.good(&["scda", "clean", ".", "--older", "0"]);
     assert!(exists(unfinished[0]) && !exists(unfinished[1]));
     drop(open);

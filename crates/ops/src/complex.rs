@@ -104,9 +104,10 @@ mod tests {
         for (name, dtype) in [("z", "complex64"), ("w", "complex128"), ("x", "float64")] {
             let dtype: DType = dtype.parse().unwrap();
             let values = [1.5, -2.0, 0.25, 8.0];
-            let bytes: Vec<u8> = match dtype.size() == 8 && name == "z" {
-                true => values.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect(),
-                false => values.iter().flat_map(|v| f64::to_le_bytes(*v)).collect(),
+            let bytes: Vec<u8> = if name == "z" {
+                values.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect()
+            } else {
+                values.iter().flat_map(|v| f64::to_le_bytes(*v)).collect()
             };
             let shape = Shape::new([bytes.len() as u64 / dtype.size() as u64]);
             let array = ArrayDesc::inline(dtype, shape, bytes);

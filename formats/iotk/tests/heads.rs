@@ -94,7 +94,7 @@ fn a_damaged_file_with_headers_of_8_bytes_is_salvaged() {
     bytes[at - 12] ^= 1;
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("out.dat");
-    let mut sink = Sink::create(&path, Overwrite::Refuse).unwrap();
+    let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
     Iotk.salvage(&Source::memory(bytes), &mut sink, &limits()).unwrap();
     sink.commit().unwrap();
     let file = File::open(&path, &limits()).unwrap();

@@ -109,9 +109,10 @@ impl<'a> Section<'a> {
     /// The value of trace `k` of `count`, whose column starts at `column`: not all traces have one.
     fn value(&self, name: &str, k: usize, count: usize, column: usize) -> Option<&'a str> {
         let values = self.values(name);
-        let found = match values.len() == count {
-            true => values.get(k),
-            false => values.iter().find(|(at, _)| *at == column),
+        let found = if values.len() == count {
+            values.get(k)
+        } else {
+            values.iter().find(|(at, _)| *at == column)
         };
         found.map(|(_, value)| *value).filter(|value| *value != "?")
     }
@@ -212,9 +213,10 @@ impl Description {
             let block = sizes.iter().copied().fold(0, u64::saturating_add);
             let mut before = 0_u64;
             for (trace, size) in group.traces.iter().zip(sizes) {
-                let (first, distance) = match self.by_block {
-                    true => (at.saturating_add(before), block),
-                    false => (at.saturating_add(before.saturating_mul(group.blocks)), size),
+                let (first, distance) = if self.by_block {
+                    (at.saturating_add(before), block)
+                } else {
+                    (at.saturating_add(before.saturating_mul(group.blocks)), size)
                 };
                 before = before.saturating_add(size);
                 let array = trace.array(source, [first, distance, group.blocks], limits)?;

@@ -99,7 +99,7 @@ fn damaged_descriptions_are_read_or_refused() {
         if round % 3 == 0 {
             text.truncate(random(text.len()));
         }
-        for _ in 0..1 + round % 4 {
+        for _ in 0..=(round % 4) {
             if let Some(last) = text.len().checked_sub(1) {
                 let at = random(last + 1);
                 text[at] = b"0123456789 \n$-e\xff"[random(16)];

@@ -6,7 +6,7 @@
 
 mod data;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub struct Cursor<'c> {
     open: Option<Open>,
     prepared: Cell<Option<Prepared>>,
     /// Read when it is needed first.
-    index: Option<Option<Index>>,
+    index: OnceCell<Option<Index>>,
 }
 
 /// A place in the file.
@@ -68,7 +68,7 @@ impl<'c> Cursor<'c> {
         let header = FileHeader::parse(&read_on_all(comm, &*file, 0, FILE_HEADER as usize)?);
         let header = header.map_err(|e| e.with_path(path))?;
         let (path, limits, at) = (path.to_path_buf(), *limits, FILE_HEADER);
-        let (open, prepared, index) = (None, Cell::default(), None);
+        let (open, prepared, index) = (None, Cell::default(), OnceCell::new());
         Ok(Self { comm, file, path, limits, header, at, open, prepared, index })
     }
 
@@ -86,12 +86,12 @@ impl<'c> Cursor<'c> {
 
     /// The index at the end of the file; `None` if it has none. Collective.
     pub fn index(&mut self) -> Result<Option<&Index>> {
-        if self.index.is_none() {
+        if self.index.get().is_none() {
             let fetch = |at, len| read_on_all(self.comm, &*self.file, at, len);
             let index = Index::read_with(self.file.len(), &self.limits, fetch);
-            self.index = Some(index.map_err(|e| e.with_path(&self.path))?);
+            let _ = self.index.set(index.map_err(|e| e.with_path(&self.path))?);
         }
-        Ok(self.index.as_ref().and_then(Option::as_ref))
+        Ok(self.index.get().and_then(Option::as_ref))
     }
 
     /// Compares the checksum of the part of the file that contains the byte at `position` with the index. Returns

@@ -363,14 +363,11 @@ impl Layout {
     /// Unit of the quantity at `offset`; volts if it is not set.
     pub(crate) fn unit(&self, fields: Fields<'_>, offset: usize) -> String {
         let known = ["V", "A", "", "", "", "W"];
-        match self.quantity {
-            40 => fields.composed_unit(offset).unwrap_or_else(|| "V".into()),
-            _ => {
-                let number = fields.u32(offset + 12).ok().and_then(|n| usize::try_from(n).ok());
-                let unit = number.and_then(|number| known.get(number)).copied();
-                unit.unwrap_or("V").into()
-            }
+        if self.quantity == 40 {
+            return fields.composed_unit(offset).unwrap_or_else(|| "V".into());
         }
+        let number = fields.u32(offset + 12).ok().and_then(|n| usize::try_from(n).ok());
+        number.and_then(|number| known.get(number)).copied().unwrap_or("V").into()
     }
 
     /// Which channels are on; fails unless all flags are 0 or 1.

@@ -272,9 +272,10 @@ impl Reader<'_> {
         while at < end {
             // A last chunk that is shorter has fewer values of every channel, unless the file ends in it.
             let rest = end - at;
-            let share = |count: u64| match rest < chunk && !incomplete && sizes.is_some() {
-                true => (u128::from(count) * u128::from(rest) / u128::from(chunk)) as u64,
-                false => count,
+            let share = |count: u64| {
+                let is_short = rest < chunk && !incomplete && sizes.is_some();
+                let part = || u128::from(count) * u128::from(rest) / u128::from(chunk);
+                if is_short { part() as u64 } else { count }
             };
             for (index, number) in indices.iter().zip(self.active.clone()) {
                 let left = end.saturating_sub(at);

@@ -97,7 +97,6 @@ impl Reader<'_> {
                     _ => Scale::Subtract(left, right),
                 });
             }
-            "AdvancedAPI" => None,
             "Linear" => Some(vec![value("Y_Intercept")?, value("Slope")?]),
             "Polynomial" => {
                 let count = self.attrs.get_u64(&name("Polynomial_Coefficients_Size"));
@@ -153,7 +152,9 @@ impl Scale {
             }
             Self::Sensor(sensor, input) => {
                 let mut values = input.values(stored)?;
-                values.iter_mut().for_each(|value| *value = sensor.value(*value));
+                for value in &mut values {
+                    *value = sensor.value(*value);
+                }
                 values
             }
             Self::Add(left, right) => {

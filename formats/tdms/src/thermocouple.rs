@@ -1,5 +1,9 @@
 //! Reference functions of thermocouples: ITS-90, NIST Standard Reference Database 60. Temperatures are in degrees Celsius,
 //! voltages in millivolts, of a reference junction at 0 degrees.
+#![allow(
+    clippy::unreadable_literal,
+    reason = "the coefficients are compared with the tables of NIST"
+)]
 
 /// A polynomial for arguments below `end`: its coefficients from power 0 on.
 struct Piece {

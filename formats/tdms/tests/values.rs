@@ -17,11 +17,16 @@ fn text(out: &mut Vec<u8>, text: &str) {
 }
 
 fn words(out: &mut Vec<u8>, words: &[u32]) {
-    words.iter().for_each(|word| out.extend(word.to_le_bytes()));
+    for word in words {
+        out.extend(word.to_le_bytes());
+    }
 }
 
 /// A segment with these channels of the group `g`, their properties, and data.
-fn segment(contents: u32, channels: &[(&str, Index, Vec<(&str, Value)>)], data: &[u8]) -> Vec<u8> {
+/// Name, index and properties of a channel.
+type Channel<'a> = (&'a str, Index, Vec<(&'a str, Value)>);
+
+fn segment(contents: u32, channels: &[Channel<'_>], data: &[u8]) -> Vec<u8> {
     let mut meta = Vec::new();
     words(&mut meta, &[channels.len() as u32]);
     for (name, index, properties) in channels {

@@ -163,8 +163,12 @@ impl ChunkTable for Longer {
         if kept == lengths {
             return Ok(Some(chunk));
         }
-        let codec =
-            Kept { codec: chunk.codec, kept, chunk: lengths.to_vec(), fill: self.old.fill.clone() };
+        let codec = Trimmed {
+            codec: chunk.codec,
+            kept,
+            chunk: lengths.to_vec(),
+            fill: self.old.fill.clone(),
+        };
         Ok(Some(Chunk { extents: chunk.extents, codec: Some(Arc::new(codec)) }))
     }
 
@@ -193,7 +197,7 @@ impl ChunkTable for Longer {
 }
 
 /// Decodes a chunk and sets the elements outside of the stored array to the fill value.
-struct Kept {
+struct Trimmed {
     codec: Option<Arc<dyn Codec>>,
     /// Lengths of the part of the chunk that is in the array.
     kept: Vec<u64>,
@@ -201,7 +205,7 @@ struct Kept {
     fill: Arc<[u8]>,
 }
 
-impl Codec for Kept {
+impl Codec for Trimmed {
     fn name(&self) -> &str {
         self.codec.as_ref().map_or("extended", |codec| codec.name())
     }

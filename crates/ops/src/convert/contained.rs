@@ -85,7 +85,7 @@ mod tests {
         add("other type", DType::I64, &[(0, 16)]);
         let content = Dataset::new(Source::memory(vec![0; 64]), tree);
         let lost = |names: &[&str]| -> Vec<Loss> {
-            names.iter().map(|name| Loss::new(name, LossKind::Array, "")).collect()
+            names.iter().map(|name| Loss::new(*name, LossKind::Array, "")).collect()
         };
         let found = contained(&content, &lost(&["z.1", "beyond", "other type"]));
         assert_eq!(found, HashSet::from(["z.1".to_string()]));

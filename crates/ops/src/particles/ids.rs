@@ -16,6 +16,8 @@ use std::time::UNIX_EPOCH;
 use sha2::{Digest as _, Sha256};
 use spile_core::{ByteOrder, Dataset, Error, Limits, Overwrite, Result, Sink, Source, Wire, wire};
 
+use spile_core::source::Part;
+
 use super::Species;
 use super::track::{for_blocks, identifiers};
 
@@ -50,7 +52,7 @@ impl IdIndex {
             return Ok(None);
         }
         let source = Source::open(path)?;
-        let limits = species.dataset().limits().clone();
+        let limits = *species.dataset().limits();
         let head = wire::fetch(&source, 0, HEADER)?;
         let mut fields = Wire::new(&head, 0, ByteOrder::Little, "core-id-index");
         fields.expect(MAGIC, "core-id-index")?;
@@ -79,7 +81,7 @@ impl IdIndex {
 
     /// Writes the index of a species and opens it. The identifiers of one frame are in memory.
     pub fn create(path: &Path, species: &Species) -> Result<Self> {
-        let limits = species.dataset().limits().clone();
+        let limits = *species.dataset().limits();
         let count = u32::try_from(species.frames())
             .map_err(|_| Error::argument("too many frames for an index of identifiers"))?;
         let mut sink = Sink::create(path, Overwrite::Replace)?;
@@ -193,7 +195,7 @@ fn digest(species: &Species) -> [u8; 32] {
     let source = species.dataset().source();
     let parts = source.parts();
     let single = source.path().filter(|_| parts.is_empty());
-    for path in parts.iter().map(|part| part.path()).chain(single) {
+    for path in parts.iter().map(Part::path).chain(single) {
         let name = path.file_name().unwrap_or_default();
         digest.update(name.as_encoded_bytes());
         let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);

@@ -140,12 +140,11 @@ impl Facts {
         let row = count.checked_mul(first.dtype.size() as u64)?;
         let all = parts.iter().map(|desc| desc.layout.plain().map(|(extents, _)| extents));
         let all: Vec<&Extents> = all.collect::<Option<_>>()?;
-        let extents = match all[..] {
-            [one] => one.clone(),
-            _ => {
-                let band = |n: u64| all.iter().flat_map(move |part| part.pieces(n * row, row));
-                Extents::several((0..bands).flat_map(band).collect()).ok()?
-            }
+        let extents = if let [one] = all[..] {
+            one.clone()
+        } else {
+            let band = |n: u64| all.iter().flat_map(move |part| part.pieces(n * row, row));
+            Extents::several((0..bands).flat_map(band).collect()).ok()?
         };
         let components = parts.len() as u64;
         let layout = Layout::Plain { extents, order: Order::C };

@@ -232,7 +232,9 @@ impl<'c> Restart<'c> {
             self.open_field(field, counts, Kind::Array, |_, stored| Ok(stored.field.dtype))?;
         let slots = into.as_mut().map(Slots::by_ref);
         self.cursor.array_into(counts, slots).map_err(|e| e.in_object(field.title()))?;
-        into.iter_mut().for_each(|into| into.for_each(|bytes| to_native(dtype, bytes)));
+        if let Some(mut into) = into {
+            into.for_each(|bytes| to_native(dtype, bytes));
+        }
         Ok(())
     }
 
@@ -261,7 +263,9 @@ impl<'c> Restart<'c> {
         let dtype = self.agree(field, counts, dtype)?;
         let slots = into.as_mut().map(Slots::by_ref);
         self.cursor.varray_into(counts, slots).map_err(|e| e.in_object(field.title()))?;
-        into.iter_mut().for_each(|into| into.for_each(|bytes| to_native(dtype, bytes)));
+        if let Some(mut into) = into {
+            into.for_each(|bytes| to_native(dtype, bytes));
+        }
         Ok(())
     }
 
@@ -371,7 +375,9 @@ fn to_lengths(sizes: &mut [u64], item: u64) -> Result<()> {
         let message = format!("expected items of {item} bytes, found an element of {size} bytes");
         return Err(Error::malformed("scda-012", message));
     }
-    sizes.iter_mut().for_each(|size| *size = size.checked_div(item).unwrap_or(0));
+    for size in sizes {
+        *size = size.checked_div(item).unwrap_or(0);
+    }
     Ok(())
 }
 

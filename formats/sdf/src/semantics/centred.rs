@@ -100,7 +100,7 @@ pub(crate) fn complete_vectors(tree: &mut Tree) -> Result<()> {
         Some((component.clone(), *mesh))
     };
     // For each vector of averages: the names of its arrays' group, and one of its arrays.
-    let mut averages: HashMap<(String, Option<NodeId>, NodeId), (Shape, Vec<u8>)> = HashMap::new();
+    let mut averages: HashMap<_, (Shape, Vec<u8>)> = HashMap::new();
     for (_, node, desc) in tree.arrays() {
         let Some((component, mesh)) = vector(desc) else { continue };
         if let Some(name) = component.vector.strip_suffix("_centred") {

@@ -52,6 +52,7 @@ pub(crate) struct TrackArgs {
     /// Keep an index of the identifiers of all dumps, by default in the folder of the run (SPECIES.spileids). If it is there
     /// and the run has not changed, particles are found without reading all identifiers
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    #[allow(clippy::option_option, reason = "an option with an optional value")]
     index: Option<Option<PathBuf>>,
     #[command(flatten)]
     file: NewFileArgs,

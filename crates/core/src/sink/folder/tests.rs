@@ -1,4 +1,6 @@
+use std::fs::Permissions;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 use crate::error::ErrorKind;
