@@ -204,7 +204,10 @@ impl<'a> Sample<'a> {
                 && (0..names.fields.len()).any(|k| is_numeric(body, k))
         };
         let first = (1..self.rows.len()).find(is_table)?;
-        Some(self.rows[first - 1].next)
+        // Lines of the same width are names and units.
+        let width = self.rows[first].fields.len();
+        let is_title = self.rows[..first].iter().any(|row| row.fields.len() != width);
+        is_title.then(|| self.rows[first - 1].next)
     }
 
     /// Decides which record has the names.

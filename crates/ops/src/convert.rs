@@ -71,7 +71,7 @@ pub struct Plan {
     /// Number of arrays that are written.
     pub arrays: u64,
     /// Paths of arrays that are not written and whose values other arrays have.
-    contained: HashSet<String>,
+    pub contained: HashSet<String>,
 }
 
 /// A loss as JSON.
