@@ -8,6 +8,7 @@
 //! | `bench` | benchmarks against other implementations |
 //! | `python` | wheel and tests of the Python package |
 //! | `readme` | the table of formats in `README.md` |
+//! | `book` | the documentation as a site |
 //! | `gallery` | the pictures of `docs/gallery.md` |
 //! | `dist` | release artefacts: programs, packages, wheels, the C library |
 //! | `release` | versions, and what has to be true for a release |
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod dist;
 mod doors;
 mod fuzz;
@@ -58,6 +60,7 @@ cargo xtask <command>
   release [X.Y.Z]          checks versions, changelog, licences and crates; with a number writes it first
   targets                  compiles for Linux (musl), Windows, macOS and WebAssembly with zig
   readme [--check]         writes (or compares) the table of formats in README.md
+  book                     builds the documentation site in target/book
   gallery                  draws the pictures of docs/gallery.md
   help                     prints this text
 ";
@@ -91,6 +94,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["dist", rest @ ..] => dist::run(rest),
         ["release", rest @ ..] => release::run(rest),
         ["targets"] => Ok(targets::run()),
+        ["book"] => book::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::run(false),
         ["readme", "--check"] => readme::run(true),
