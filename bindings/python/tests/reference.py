@@ -3,8 +3,6 @@
 import inspect
 import sys
 
-
-
 MODULES = ["spile", "spile.sdf", "spile.taf", "spile.scda", "spile.fortran", "spile.gsd.fl"]
 MODULES += ["spile.gsd.hoomd", "spile.errors"]
 

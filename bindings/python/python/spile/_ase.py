@@ -32,7 +32,9 @@ def read_spile_gsd(filename: Any, index: Any = -1) -> Iterator[ase.Atoms]:
     """The atoms of the frames that `index` selects."""
     with open(os.fspath(filename)) as file:
         count = file.frames or 1
-        frames = range(count)[index if isinstance(index, slice) else slice(index, index + 1 or None)]
+        frames = range(count)[
+            index if isinstance(index, slice) else slice(index, index + 1 or None)
+        ]
         for frame in frames:
             yield file.to_ase(frame)
 

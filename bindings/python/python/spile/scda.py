@@ -309,7 +309,9 @@ class File(_Base):
         """Writes a V section: the sizes in bytes of this rank's elements, and their bytes one after the other."""
         sizes = [int(size) for size in sizes]
         data = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray) else data
-        self._file.varray(_bytes(user), self._counts(len(sizes), counts), sizes, _elements(data), encode)
+        self._file.varray(
+            _bytes(user), self._counts(len(sizes), counts), sizes, _elements(data), encode
+        )
 
     def next(self, decode: bool = True) -> Section | None:
         """Reads the header of the next section; `None` at the end of the file."""
@@ -339,7 +341,9 @@ class File(_Base):
             return data.reshape(counts[self.rank], section.E)
         dtype = np.dtype(dtype)
         each = _divide(section.E, dtype)
-        return data.view(dtype).reshape((counts[self.rank], each) if each != 1 else counts[self.rank])
+        return data.view(dtype).reshape(
+            (counts[self.rank], each) if each != 1 else counts[self.rank]
+        )
 
     def read_varray(
         self, dtype: Any = np.uint8, counts: Sequence[int] | None = None
@@ -541,7 +545,9 @@ class Restart(_Base):
     def _find(self, name: str, version: int | None) -> Field:
         field = self.fields.get(name)
         if field is None:
-            raise ArgumentError(f"no field named {name!r}", hint=f"fields: {', '.join(self.fields)}")
+            raise ArgumentError(
+                f"no field named {name!r}", hint=f"fields: {', '.join(self.fields)}"
+            )
         found = field.attrs.get("version")
         if version is not None and version != found:
             raise ArgumentError(f"{name!r}: expected version {version}, found {found}")
