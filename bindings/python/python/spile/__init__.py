@@ -8,8 +8,8 @@
 `open` returns a lazy mapping of names to groups and arrays; values are read when an array is indexed.
 The functions `info`, `stat`, `check`, `diff`, `hash`, `convert`, `merge`, `index`, `plot` and `salvage`
 correspond to the operations of the command line. `create` writes files, `sample` writes small files to try
-things with. If xarray is installed, ``xarray.open_dataset(path, engine="spile")`` opens files as datasets. NumPy is the only
-dependency.
+things with. If xarray is installed, ``xarray.open_dataset(path, engine="spile")`` opens files as datasets.
+NumPy is the only dependency.
 """
 
 from . import errors
