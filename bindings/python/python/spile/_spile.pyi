@@ -249,6 +249,16 @@ def diff(
     frames: str | None,
     progress: _Progress,
 ) -> str: ...
+def stat(
+    file: File,
+    *,
+    select: list[str],
+    frames: str | None,
+    components: bool,
+    bins: int | None,
+    progress: _Progress,
+) -> str: ...
+def call(args: list[str]) -> str: ...
 def hash(
     file: File, *, native: bool, select: list[str], frames: str | None, progress: _Progress
 ) -> str: ...
