@@ -5,6 +5,7 @@
 //! made by mdBook.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -143,19 +144,20 @@ fn pages() -> Result<BTreeMap<String, String>> {
 fn summary(pages: &BTreeMap<String, String>) -> Result<String> {
     let mut text = "# Summary\n\n[spile](index.md)\n".to_string();
     for (title, part) in CHAPTERS {
-        text += &format!("\n# {title}\n\n");
+        let _ = writeln!(text, "\n# {title}\n");
         for (name, path) in part {
-            text += &format!("- [{name}]({})\n", pages[*path]);
+            let _ = writeln!(text, "- [{name}]({})", pages[*path]);
         }
         match title {
             "Reference" => {
-                text += &format!("- [Commands]({COMMANDS})\n- [Functions of Python]({PACKAGE})\n");
+                let _ =
+                    writeln!(text, "- [Commands]({COMMANDS})\n- [Functions of Python]({PACKAGE})");
             }
             "Formats" => {
                 for (from, to) in pages.iter().filter(|(from, _)| from.ends_with("/FORMAT.md")) {
                     let page = read(from)?;
                     let name = page.lines().find_map(|line| line.strip_prefix("# "));
-                    text += &format!("- [{}]({to})\n", name.unwrap_or(from));
+                    let _ = writeln!(text, "- [{}]({to})", name.unwrap_or(from));
                 }
             }
             _ => {}
@@ -274,7 +276,7 @@ fn adapted(text: &str, from: &str, to: &str, pages: &BTreeMap<String, String>) -
 fn images() -> Vec<PathBuf> {
     let folders = ["docs/images", "docs/images/gallery"];
     let all = folders.iter().flat_map(|folder| {
-        ["png", "svg"].into_iter().flat_map(|kind| files(&root().join(folder), kind))
+        ["png", "svg"].into_iter().flat_map(move |kind| files(&root().join(folder), kind))
     });
     all.filter_map(|path| Some(path.strip_prefix(root()).ok()?.to_path_buf())).collect()
 }
@@ -287,10 +289,10 @@ fn commands() -> Result<String> {
     let mut text = format!("# Commands\n\n```text\n{}\n```\n", all.trim_end());
     for verb in listed(&all) {
         let own = help(&[&verb, "--help"])?;
-        text += &format!("\n## {verb}\n\n```text\n{}\n```\n", own.trim_end());
+        let _ = writeln!(text, "\n## {verb}\n\n```text\n{}\n```", own.trim_end());
         for inner in listed(&own) {
             let own = help(&[&verb, &inner, "--help"])?;
-            text += &format!("\n### {verb} {inner}\n\n```text\n{}\n```\n", own.trim_end());
+            let _ = writeln!(text, "\n### {verb} {inner}\n\n```text\n{}\n```", own.trim_end());
         }
     }
     Ok(text)

@@ -9,6 +9,7 @@ mod archive;
 mod debian;
 mod wheels;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -162,7 +163,7 @@ fn list() -> Result<String> {
     let mut table = format!("{}\n", folder.display());
     for name in names {
         let len = fs::metadata(folder.join(&name)).map_err(|e| e.to_string())?.len();
-        table += &format!("{:>8.1} MB  {name}\n", len as f64 / 1e6);
+        let _ = writeln!(table, "{:>8.1} MB  {name}", len as f64 / 1e6);
     }
     Ok(table)
 }

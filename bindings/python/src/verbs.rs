@@ -365,7 +365,7 @@ pub(crate) fn call(py: Python<'_>, args: Vec<OsString>) -> Result<String> {
             while !work.is_finished() {
                 std::thread::sleep(Duration::from_millis(2));
                 if raised.is_ok() {
-                    raised = Python::attach(Python::check_signals);
+                    raised = Python::attach(|py| py.check_signals());
                     cancel::stop_all(raised.is_err());
                 }
             }

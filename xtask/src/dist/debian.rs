@@ -4,7 +4,7 @@ use super::{Missing, NATIVE, archive, out};
 use crate::shell::{output, program, target};
 use crate::tools;
 
-pub(super) fn package() -> std::result::Result<(), Missing> {
+pub(super) fn package() -> Result<(), Missing> {
     let deb = tools::cargo_program("cargo-deb").map_err(Missing::Tool)?;
     archive::pages()?;
     let mut command = program(deb);

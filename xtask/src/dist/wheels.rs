@@ -13,7 +13,7 @@ pub(super) const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unkn
 const INTERPRETERS: [&str; 2] = ["python3.10", "python3.14t"];
 
 /// Builds the wheels for a target.
-pub(super) fn build(triple: &str) -> std::result::Result<(), Missing> {
+pub(super) fn build(triple: &str) -> Result<(), Missing> {
     let maturin = maturin()?;
     targets::add(triple).map_err(Missing::Tool)?;
     for interpreter in INTERPRETERS {
@@ -35,7 +35,7 @@ pub(super) fn build(triple: &str) -> std::result::Result<(), Missing> {
 }
 
 /// The source distribution.
-pub(super) fn source() -> std::result::Result<(), Missing> {
+pub(super) fn source() -> Result<(), Missing> {
     let mut command = program(maturin()?);
     command.args(["-m", "maturin", "sdist", "--out"]).arg(out());
     output(command.args(["--manifest-path", "bindings/python/Cargo.toml"]))?;
@@ -43,13 +43,14 @@ pub(super) fn source() -> std::result::Result<(), Missing> {
 }
 
 /// Installs the wheel of this machine in a new environment with nothing but what pip brings, and runs the quick start.
-pub(super) fn test() -> std::result::Result<(), Missing> {
+pub(super) fn test() -> Result<(), Missing> {
     let own = format!("_{}.whl", std::env::consts::ARCH);
     let is_own = |wheel: &PathBuf| {
         let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.contains("-abi3-") && name.ends_with(&own)
     };
-    let wheel = wheels().into_iter().find(is_own).ok_or("no wheel for this machine")?;
+    let wheel =
+        wheels().into_iter().find(is_own).ok_or_else(|| "no wheel for this machine".to_string())?;
     let python = tools::fresh_venv("venv-wheel").map_err(Missing::Tool)?;
     output(program(&python).args(tools::PIP).arg(&wheel))?;
     output(program(python.with_file_name("spile")).arg("--version"))?;
@@ -58,7 +59,7 @@ pub(super) fn test() -> std::result::Result<(), Missing> {
 }
 
 /// A Python with maturin and zig.
-fn maturin() -> std::result::Result<PathBuf, Missing> {
+fn maturin() -> Result<PathBuf, Missing> {
     tools::python(&["maturin".into(), "ziglang".into()]).map_err(Missing::Tool)
 }
 

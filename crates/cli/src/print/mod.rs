@@ -102,7 +102,7 @@ impl Output {
 
     /// What was kept.
     pub(crate) fn into_bytes(self) -> Result<Vec<u8>> {
-        match self.writer.into_inner().map_err(|e| e.into_error())? {
+        match self.writer.into_inner().map_err(io::IntoInnerError::into_error)? {
             Screen::Memory(kept) => Ok(kept),
             Screen::Standard(_) => Ok(Vec::new()),
         }
