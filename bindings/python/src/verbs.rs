@@ -357,6 +357,7 @@ pub(crate) fn stat(
 /// Runs a command line without printing; returns its standard output. Ctrl-C cancels all reads and writes of the
 /// process.
 #[pyfunction]
+#[allow(clippy::redundant_closure_for_method_calls, reason = "the method is not general enough")]
 pub(crate) fn call(py: Python<'_>, args: Vec<OsString>) -> Result<String> {
     let (raised, done) = py.detach(|| {
         std::thread::scope(|threads| {
