@@ -373,7 +373,7 @@ class Array(Node):
         """The minimum, as `numpy.min`; NaN if a value is NaN. Without `axis`, values are read in parts.
 
         >>> field = spile.open(spile.sample("sdf"))["Electric Field/Ex"]
-        >>> field.min() == field[...].min()
+        >>> bool(field.min() == field[...].min())
         True
         """
         return self._reduced("min", axis, options)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 #: Named by the entry points ``ase.ioformats`` of the package.
 gsd = ExternalIOFormat(
-    desc="HOOMD-blue trajectory", code="+F", module="spile._ase", glob="*.gsd", ext="gsd"
+    desc="HOOMD-blue trajectory", code="+S", module="spile._ase", glob="*.gsd", ext="gsd"
 )
 save = ExternalIOFormat(
-    desc="Quantum ESPRESSO data folder", code="1F", module="spile._ase", glob="*.save"
+    desc="Quantum ESPRESSO data folder", code="1S", module="spile._ase", glob="*.save"
 )
 
 
