@@ -369,28 +369,39 @@ class Array(Node):
         """The values with reversed dimensions."""
         return np.asarray(self.read()).T
 
-    def min(self, axis: Any = None, **options: Any) -> Any:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """The minimum, as `numpy.min`; NaN if a value is NaN. Without `axis`, values are read in parts.
 
         >>> field = spile.open(spile.sample("sdf"))["Electric Field/Ex"]
         >>> bool(field.min() == field[...].min())
         True
         """
-        return self._reduced("min", axis, options)
+        return self._reduced("min", axis=axis, out=out, keepdims=keepdims)
 
-    def max(self, axis: Any = None, **options: Any) -> Any:
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """The maximum, as `numpy.max`; NaN if a value is NaN. Without `axis`, values are read in parts."""
-        return self._reduced("max", axis, options)
+        return self._reduced("max", axis=axis, out=out, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, **options: Any) -> Any:
+    def mean(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
         """The arithmetic mean, as `numpy.mean`; NaN if a value is NaN. Without `axis`, values are read in
         parts."""
-        return self._reduced("mean", axis, options)
+        return self._reduced("mean", axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
-    def std(self, axis: Any = None, **options: Any) -> Any:
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+    ) -> Any:
         """The standard deviation with `ddof` degrees of freedom less than values [default: 0], as
         `numpy.std`; NaN if a value is NaN. Without `axis`, values are read in parts."""
-        return self._reduced("std", axis, options)
+        return self._reduced(
+            "std", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims
+        )
 
     def to_xarray(self) -> xarray.DataArray:
         """The array as a lazy `xarray.DataArray`, with the dimensions and coordinates that it has in
@@ -465,17 +476,17 @@ class Array(Node):
             return [self.read(int(k), native=native) for k in chosen]
         return take(lambda part: self.read(part, native=native), self.shape, key)
 
-    def _reduced(self, name: str, axis: Any, options: dict[str, Any]) -> Any:
+    def _reduced(self, name: str, **options: Any) -> Any:
         """A reduction by NumPy over all values, in parts if it is one over all dimensions."""
-        options = {key: value for key, value in options.items() if value is not None}
         ddof = options.get("ddof", 0)
-        simple = set(options) <= ({"ddof"} if name == "std" else set())
-        if axis is None and simple and self.dtype.kind in "biuf" and not self.ragged and self.size:
+        given = {k: v for k, v in options.items() if k != "ddof" and v is not None and v is not False}
+        simple = not given and self.dtype.kind in "biuf" and not self.ragged and self.size > 0
+        if simple:
             parts = (np.asarray(part) for part in self.stream())
             return STREAMED[name](parts, ddof, self.dtype)
-        if axis is not None:
-            options["axis"] = axis
-        return getattr(np, name)(np.asarray(self), **options)
+        if name == "std":
+            given["ddof"] = ddof
+        return getattr(np, name)(np.asarray(self), **given)
 
     def _lengths(self) -> tuple[np.ndarray, tuple[int, ...] | None]:
         """Number of rows of each frame, and the common shape of all frames or `None`."""
