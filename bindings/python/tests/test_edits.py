@@ -104,7 +104,7 @@ def test_attributes_that_cannot_be_written_are_reported(tmp_path):
 
 
 #: Names of `spile.__all__` that are neither functions nor classes.
-MODULES = ("errors", "fortran", "gsd", "sdf", "taf", "__version__")
+MODULES = ("errors", "fortran", "gsd", "scda", "sdf", "taf", "__version__")
 
 
 def public():
