@@ -1,5 +1,6 @@
 """scda files, on one process and on the ranks of MPI jobs."""
 
+import glob
 import os
 import pathlib
 import shutil
@@ -115,7 +116,7 @@ def wrong(comm, path):
         with pytest.raises(spile.errors.ArgumentError, match=message):
             scda.open(comm, path, mode, **options)
 
-    def writing(method, good, bad, message=""):
+    def writing(method, good, bad, message):
         with pytest.raises(spile.errors.ArgumentError, match=message):
             with scda.open(comm, path, "w") as file:
                 getattr(file, method)(**{**good, **(bad if last else {})})
@@ -128,14 +129,15 @@ def wrong(comm, path):
     writing("write_array", array, {"user": b"x" * 59}, "at most 58 bytes")
     writing("write_array", array, {"counts": [-1] * size}, "at least 0")
     writing("write_array", array, {"counts": ["a"] * size}, "integers")
-    writing("write_array", array, {"data": np.zeros((3, 2))})
+    if size > 1:
+        writing("write_array", array, {"data": np.zeros((3, 2))}, "different arguments")
     writing("write_varray", {"sizes": [1], "data": b"a"}, {"sizes": [2]}, "expected 1 elements")
     writing("write_varray", {"sizes": [1], "data": b"a"}, {"sizes": [0.5]}, "integers")
     writing("write_block", block, {"root": -1}, "root")
     writing("write_block", block, {"root": size}, "out of range")
     writing("write_inline", {"data": b"." * 32, "root": size - 1}, {"data": "text"}, "TypeError")
 
-    def field(good, bad, message=""):
+    def field(good, bad, message):
         with pytest.raises(spile.errors.ArgumentError, match=message):
             with scda.Checkpoint(comm, path, "test") as file:
                 file.write("a", **{"data": np.zeros(2), **good, **(bad if last else {})})
@@ -190,9 +192,8 @@ def test_checksums_are_verified(tmp_path):
             file.read("run/pair")
 
 
-@pytest.mark.parametrize("library", ["", ".mpich"])
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_mpi_ranks_write_the_bytes_of_one_process(tmp_path, ranks, library):
+@pytest.mark.parametrize("library, ranks", [("", 1), ("", 2), ("", 3), (".mpich", 2)])
+def test_mpi_ranks_write_the_bytes_of_one_process(tmp_path, library, ranks):
     pytest.importorskip("mpi4py")
     mpirun = shutil.which(f"mpirun{library}")
     if mpirun is None:
@@ -209,7 +210,11 @@ def test_mpi_ranks_write_the_bytes_of_one_process(tmp_path, ranks, library):
         start.insert(1, "--oversubscribe")
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     environment = {**os.environ, **allowed, "MPI4PY_MPIABI": abi}
-    done = subprocess.run(start, capture_output=True, text=True, env=environment, timeout=120)
+    # Debian's MPICH has another name than the one that mpi4py's wheels link.
+    for path in glob.glob("/usr/lib/*/libmpich.so.12") if abi == "mpich" else []:
+        (tmp_path / "libmpi.so.12").symlink_to(path)
+        environment["LD_LIBRARY_PATH"] = str(tmp_path)
+    done = subprocess.run(start, capture_output=True, text=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     for name in ("sections", "fields"):
         assert (one / name).read_bytes() == (many / name).read_bytes()

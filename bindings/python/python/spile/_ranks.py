@@ -284,7 +284,14 @@ def to_numbers(values: Any, what: str) -> np.ndarray:
 def to_value(value: Any) -> Any:
     """An attribute without NumPy types."""
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+        value = value.tolist()
     if isinstance(value, tuple | list):
         return [to_value(item) for item in value]
+    # Types and range that the library can store.
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ArgumentError(f"cannot store the attribute {value}")
+    if not isinstance(value, bool | int | float | complex | str | bytes):
+        kind = type(value).__name__
+        hint = "supported are numbers, str, bytes and lists of them"
+        raise ArgumentError(f"cannot store an attribute of type {kind}", hint=hint)
     return value

@@ -170,7 +170,8 @@ class File(Base):
             return to_bytes(user), to_numbers(sizes, "sizes"), elements(own), self._given(counts)
 
         name, lengths, own, given = self._checked(checked)
-        self._file.varray(name, self._counts(len(lengths), given), lengths, own, bool(encode))
+        every = self._counts(len(lengths), given)
+        self._file.varray(name, every, lengths.tolist(), own, bool(encode))
 
     def next(self, decode: bool = True) -> Section | None:
         """Reads the header of the next section; `None` at the end of the file."""
@@ -345,9 +346,11 @@ class Checkpoint(Base):
             if version is not None:
                 described["version"] = to_number(version, "version")
             described.update({str(key): to_value(value) for key, value in (attrs or {}).items()})
-            numbers = None if lengths is None else to_numbers(lengths, "lengths")
-            names = [str(dim) for dim in dims]
-            return str(name), names, described, elements(data), numbers, self._given(counts)
+            numbers = None if lengths is None else to_numbers(lengths, "lengths").tolist()
+            names, own = [str(dim) for dim in dims], elements(data)
+            if own.dtype.kind not in "iufcbSV":
+                raise ArgumentError(f"{own.dtype} cannot be stored in a field")
+            return str(name), names, described, own, numbers, self._given(counts)
 
         path, names, described, own, numbers, given = self._checked(checked)
         every = self._counts(len(own if numbers is None else numbers), given)
