@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use numpy::{PyArray1, PyUntypedArray};
+use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -18,7 +18,7 @@ use spile::tree::{Attrs, Value};
 use spile_scda::wire::{Breaks, Kind};
 use spile_scda::{Checkpoint, Cursor, Elements, Field, Options, Restart, Writer};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::file::limits;
 use crate::gsd::array_bytes;
 use crate::value;
@@ -286,6 +286,15 @@ fn unsigned(attrs: Attrs) -> Attrs {
     attrs.iter().map(|(name, value)| (name.to_string(), one(value))).collect()
 }
 
+/// A value and whether it is valid. The next call fails on all ranks if it is not on one.
+fn or_default<T: Default>(value: Result<T>) -> (T, Done<()>) {
+    match value {
+        Ok(value) => (value, Ok(())),
+        Err(Failure::Spile(error)) => (T::default(), Err(error)),
+        Err(Failure::Python(error)) => (T::default(), Err(Error::argument(error.to_string()))),
+    }
+}
+
 /// The communicator of `calls`; of one process without it.
 fn communicator(calls: Option<(Py<PyAny>, usize, usize)>) -> OwnComm {
     let comm: Box<dyn Comm> = match calls {
@@ -320,7 +329,7 @@ impl ScdaFile {
         let open = py.detach(|| -> Done<_> {
             let comm = communicator(calls);
             let writer = Writer::create(comm.get(), &path, user, options)?;
-            let state = State::Write(Box::new(Checkpoint::from_writer(comm.get(), writer)));
+            let state = State::Write(Box::new(Checkpoint::from_writer(writer)));
             Ok(Open { state, comm })
         })?;
         Ok(Self(Mutex::new(Some(open))))
@@ -397,19 +406,22 @@ impl ScdaFile {
         py: Python<'_>,
         user: &[u8],
         counts: Vec<u64>,
-        sizes: Vec<u64>,
+        sizes: PyReadonlyArray1<'_, u64>,
         data: &Bound<'_, PyUntypedArray>,
         encode: bool,
     ) -> Result<()> {
-        let data = array_bytes(data)?;
+        let (data, sizes) = (array_bytes(data)?, sizes.as_array().to_vec());
         self.write(py, |file| {
             file.writer().varray(user, &counts, &sizes, Elements::Contiguous(data), encode)
         })
     }
 
     fn group(&self, py: Python<'_>, path: &str, attrs: &Bound<'_, PyDict>) -> Result<()> {
-        let attrs = unsigned(value::to_attrs(attrs)?);
-        self.write(py, |file| file.group(path, attrs))
+        let (attrs, valid) = or_default(value::to_attrs(attrs));
+        self.write(py, |file| {
+            file.writer().prepare((), None::<()>, valid);
+            file.group(path, unsigned(attrs))
+        })
     }
 
     /// Writes a field; `lengths` are the numbers of items if they differ.
@@ -426,17 +438,24 @@ impl ScdaFile {
         compressed: bool,
         counts: Vec<u64>,
         data: &Bound<'_, PyUntypedArray>,
-        lengths: Option<Vec<u64>>,
+        lengths: Option<PyReadonlyArray1<'_, u64>>,
     ) -> Result<()> {
-        let kind = DType::from_numpy(dtype)
-            .ok_or_else(|| Error::argument(format!("{dtype} cannot be stored in a field")))?;
-        let mut field = Field::new(name, kind).shaped(&shape);
-        field.attrs = unsigned(value::to_attrs(attrs)?);
+        let kind = DType::from_numpy(dtype);
+        let kind =
+            kind.ok_or_else(|| Error::argument(format!("{dtype} cannot be stored in a field")));
+        let (attrs, valid) = or_default(value::to_attrs(attrs));
+        let valid = valid.and(kind.as_ref().map(drop).map_err(|e| Error::argument(e.message())));
+        let mut field = Field::new(name, kind.unwrap_or(DType::U8)).shaped(&shape);
+        field.attrs = unsigned(attrs);
         (field.dims, field.compressed) = (dims, compressed);
         let data = Elements::Contiguous(array_bytes(data)?);
-        self.write(py, |file| match lengths {
-            Some(lengths) => file.ragged_elements(&field, &counts, &lengths, data),
-            None => file.elements(&field, &counts, data),
+        let lengths = lengths.map(|lengths| lengths.as_array().to_vec());
+        self.write(py, |file| {
+            file.writer().prepare(lengths.is_some(), None::<()>, valid);
+            match lengths {
+                Some(lengths) => file.ragged_elements(&field, &counts, &lengths, data),
+                None => file.elements(&field, &counts, data),
+            }
         })
     }
 

@@ -178,9 +178,9 @@ fn complex_samples_are_drawn_as_two_parts() {
     let raw = ["--from", "raw", "--type", "complex64", "--rate", "2e6", "--json"];
     let drawn = folder.json(&[&["plot", "iq.raw"][..], &raw].concat());
     assert_eq!(labels(&drawn), ["data.real", "data.imag"]);
-    assert_eq!(drawn["series"][1]["y"], json!([-2.0, 8.0, 4.0]));
+    assert_eq!(drawn["series"][1]["low"], json!([-2.0, 8.0, 4.0]));
     let part = folder.json(&[&["plot", "iq.raw", "data[1:]"][..], &raw].concat());
-    assert_eq!(part["series"][0]["y"], json!([0.25, 3.0]));
+    assert_eq!(part["series"][0]["low"], json!([0.25, 3.0]));
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn has_decimal_commas(line: &[u8]) -> bool {
 /// Whether blanks separate numbers of at most one comma each, none of which has a decimal point.
 fn has_blanks_only(line: &[u8]) -> bool {
     let mut tokens = line.trim_ascii().split(|b| *b == b' ').filter(|token| !token.is_empty());
-    let at_most_one = |token: &[u8]| token.iter().filter(|b| **b == b',').count() <= 1;
+    let at_most_one = |token: &[u8]| token.split(|b| *b == b',').count() <= 2;
     !line.contains(&b'.') && tokens.clone().count() > 1 && tokens.all(at_most_one)
 }
 

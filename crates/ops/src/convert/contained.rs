@@ -1,6 +1,6 @@
 //! Arrays that a target does not store, but whose values another array has that it stores: the planes of a density.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use spile_core::format::{Loss, LossKind};
 use spile_core::{ArrayDesc, DType, Dataset, Extent, Layout};
@@ -9,7 +9,7 @@ use spile_core::{ArrayDesc, DType, Dataset, Extent, Layout};
 const MOST: usize = 1 << 20;
 
 /// The paths of the lost arrays whose bytes arrays of the same type contain that are not lost.
-pub(super) fn contained(content: &Dataset, losses: &[Loss]) -> HashSet<String> {
+pub(super) fn contained(content: &Dataset, losses: &[Loss]) -> BTreeSet<String> {
     let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
     let lost: HashSet<&str> = lost.map(|loss| loss.path.as_str()).collect();
     let mut kept: HashMap<DType, Vec<(u64, u64)>> = HashMap::new();
@@ -21,7 +21,7 @@ pub(super) fn contained(content: &Dataset, losses: &[Loss]) -> HashSet<String> {
         }
         total = total.saturating_add(parts.len());
         if total > MOST {
-            return HashSet::new();
+            return BTreeSet::new();
         }
         let ranges = parts.iter().map(|part| (part.offset, part.offset.saturating_add(part.len)));
         kept.entry(desc.dtype).or_default().extend(ranges);
@@ -88,7 +88,7 @@ mod tests {
             names.iter().map(|name| Loss::new(*name, LossKind::Array, "")).collect()
         };
         let found = contained(&content, &lost(&["z.1", "beyond", "other type"]));
-        assert_eq!(found, HashSet::from(["z.1".to_string()]));
+        assert_eq!(found, BTreeSet::from(["z.1".to_string()]));
         assert!(contained(&content, &lost(&["density", "z.1"])).is_empty());
     }
 }
