@@ -329,7 +329,7 @@ def nested(libver):
     os.makedirs("parts", exist_ok=True)
     with h5py.File("parts/base.h5", "w", libver=libver) as file:
         file.create_dataset("d", data=values("f8", (4, 5)), chunks=(3, 2), compression="gzip")
-        file["other"] = values("f4", (4, 5))
+        file["other"] = values("i8", (4, 5))
     with h5py.File("parts/middle.h5", "w", libver="latest") as file:
         file.create_virtual_dataset("v", layout("base.h5", "d"), fillvalue=-1)
         file.create_virtual_dataset("bad", layout("base.h5", "other"))

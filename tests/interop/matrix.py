@@ -153,7 +153,7 @@ def cell(quantities, reader, output, lost, contained):
     view, problems = reader(output), []
     arrays = {row["path"] for row in lost if row["what"] == "array"}
     # Some are visible in another form, such as columns of coordinates; the reason tells which.
-    moved = {row["path"] for row in lost if row["reason"].startswith("it is ")}
+    moved = {row["path"] for row in lost if row["what"] in ("array", "name") and row["reason"].startswith("it is ")}
     kinds = {(row["path"], row.get("name") or row["what"]) for row in lost if not row["reason"].startswith("it is ")}
     names = {row["path"]: row["reason"].split('"')[1] for row in lost if row["what"] == "name" and '"' in row["reason"]}
     shown = {"v": True, "u": False, "c": False}

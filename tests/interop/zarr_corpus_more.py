@@ -159,6 +159,9 @@ def times():
     for version in (2, 3):
         group = zarr.open_group(f"times{version}.zarr", mode="w", zarr_format=version)
         numbers_of = {unit: np.array([0, 1, -3, 1000, -(2**63)], "i8") for unit in units}
+        for unit in ("ps", "1000fs"):
+            # Times of xarray have whole nanoseconds.
+            numbers_of[unit][:4] *= 1000
         for unit, own in numbers_of.items():
             for kind in "Mm":
                 write(group, f"{kind}{unit}", own.view(f"<{kind}8[{unit}]"), compressors=None, chunks=(5,))
