@@ -50,10 +50,10 @@ fn channels_of_an_oscilloscope_csv_file_are_columns_with_its_times() {
     folder.good(&["taf", "create", "rigol.csv", "-t", "int16", "-o", "i.taf"]);
     assert_eq!(folder.json(&["taf", "read", "i.taf", "--json"])["rows"][2][2], 6.0);
     // One channel, whose times are not uniform.
-    folder.write("odd.csv", "Model,X\nVertical Units,V\n\nTIME,CH1\n0,1\n1,2\n5,3\n6,4\n");
+    folder.write("odd.csv", "Model,X\nVertical Units,V\n\nTIME,CH1\n0,1\n1,2\n50,3\n60,4\n");
     let made = folder.spile(&["taf", "create", "odd.csv", "--grid-column", "-o", "o.taf"]);
     assert!(made.status.success() && !made.stderr.is_empty());
-    assert_eq!(folder.good(&["taf", "read", "o.taf"]), "1\t0\t1\n2\t1\t2\n3\t5\t3\n4\t6\t4\n");
+    assert_eq!(folder.good(&["taf", "read", "o.taf"]), "1\t0\t1\n2\t1\t2\n3\t50\t3\n4\t60\t4\n");
 }
 
 #[test]
