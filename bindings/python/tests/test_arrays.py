@@ -54,7 +54,11 @@ def test_lists_masks_and_new_axes_mean_what_they_mean_to_numpy():
             whole, last = np.asarray(array), array.shape[0] - 1
             rows = [last, 0, -1]
             keys = [rows, np.array(rows), None, (..., None), (None, 0), [], whole == whole]
-            keys += [(slice(None, None, -1), None), np.arange(array.shape[0]) % 2 == 0, [rows, rows]]
+            keys += [
+                (slice(None, None, -1), None),
+                np.arange(array.shape[0]) % 2 == 0,
+                [rows, rows],
+            ]
             if array.ndim > 1:
                 keys += [(0, rows[1:2]), (rows, rows[1:2] * 3), (rows, ..., 0), (..., [0])]
             for key in keys:

@@ -121,7 +121,9 @@ def public():
 
 def test_misspelt_arguments_raise(tmp_path):
     taking_any = {name for name, f in public() if "**" in str(inspect.signature(f))}
-    assert taking_any <= {"create", "open_mfdatatree", "plot", "to_xarray", "__dlpack__"}, "tested below"
+    assert taking_any <= {"create", "open_mfdatatree", "plot", "to_xarray", "__dlpack__"}, (
+        "tested below"
+    )
     file = spile.open(HOOMD)
     for path, content in (("a.sdf", {"x": np.arange(3)}), ("a.gsd", None), ("a.scda", None)):
         with pytest.raises(TypeError, match="misspelt"):

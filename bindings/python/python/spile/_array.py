@@ -399,9 +399,7 @@ class Array(Node):
     ) -> Any:
         """The standard deviation with `ddof` degrees of freedom less than values [default: 0], as
         `numpy.std`; NaN if a value is NaN. Without `axis`, values are read in parts."""
-        return self._reduced(
-            "std", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims
-        )
+        return self._reduced("std", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
 
     def to_xarray(self) -> xarray.DataArray:
         """The array as a lazy `xarray.DataArray`, with the dimensions and coordinates that it has in
@@ -479,7 +477,9 @@ class Array(Node):
     def _reduced(self, name: str, **options: Any) -> Any:
         """A reduction by NumPy over all values, in parts if it is one over all dimensions."""
         ddof = options.get("ddof", 0)
-        given = {k: v for k, v in options.items() if k != "ddof" and v is not None and v is not False}
+        given = {
+            k: v for k, v in options.items() if k != "ddof" and v is not None and v is not False
+        }
         simple = not given and self.dtype.kind in "biuf" and not self.ragged and self.size > 0
         if simple:
             parts = (np.asarray(part) for part in self.stream())
