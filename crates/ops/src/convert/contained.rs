@@ -31,19 +31,22 @@ pub(super) fn contained(content: &Dataset, losses: &[Loss]) -> BTreeSet<String> 
     found.map(|(_, node, _)| node.path.clone()).collect()
 }
 
+/// Offset and end of byte ranges.
+type Ranges = Vec<(u64, u64)>;
+
 /// The values of the arrays that are not lost.
 #[derive(Default)]
 struct Kept {
     /// Byte ranges of elements as they are stored.
-    plain: HashMap<DType, Vec<(u64, u64)>>,
+    plain: HashMap<DType, Ranges>,
     /// Byte ranges that are decoded, and the largest number of ranges of an array with this one.
     encoded: HashMap<(DType, u64, u64), usize>,
     /// Decoders with all their byte ranges.
-    decoders: HashSet<(DType, usize, Vec<(u64, u64)>)>,
+    decoders: HashSet<(DType, usize, Ranges)>,
 }
 
 /// Offset and end of each range.
-fn ranges(extents: &Extents) -> Vec<(u64, u64)> {
+fn ranges(extents: &Extents) -> Ranges {
     let parts = extents.parts().iter();
     parts.map(|part| (part.offset, part.offset.saturating_add(part.len))).collect()
 }
