@@ -146,8 +146,7 @@ def check_kinetic(name, folder, file, xml):
     energy = 2 * (np.abs(waves["coefficients"][()]) ** 2 @ squares) @ occupations
     volume = abs(np.linalg.det(file["cell"][()]))
     integral = file["kinetic_energy_density"][()].mean() * volume
-    # The density is that of the last step but one, the wavefunctions are of the last one.
-    assert abs(integral / energy - 1) < 1e-4, (integral, energy)
+    assert abs(integral / energy - 1) < 1e-10, (integral, energy)
 
 
 def check_wavefunctions(name, folder, file, xml):
