@@ -57,12 +57,11 @@ def test_lists_masks_and_new_axes_mean_what_they_mean_to_numpy():
             keys += [
                 (slice(None, None, -1), None),
                 np.arange(array.shape[0]) % 2 == 0,
-                [rows, rows],
+                np.array([rows, rows]),
             ]
             if array.ndim > 1:
                 keys += [(0, rows[1:2]), (rows, rows[1:2] * 3), (rows, ..., 0), (..., [0])]
             for key in keys:
-                key = np.array(key) if key and isinstance(key, list) and key[0] is rows else key
                 got, expected = array[key], whole[key]
                 np.testing.assert_array_equal(got, expected)
                 assert got.dtype == expected.dtype

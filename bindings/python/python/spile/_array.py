@@ -278,7 +278,7 @@ class Array(Node):
             return array if dtype is None else array.astype(dtype, copy=False)
         if self.ragged:
             raise TypeError(f"{self.path} is ragged; use its offsets and values")
-        array = self.read()
+        array = np.asarray(self.read())
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def view(self) -> np.ndarray:
@@ -376,18 +376,20 @@ class Array(Node):
         >>> bool(field.min() == field[...].min())
         True
         """
-        return self._reduced("min", axis=axis, out=out, keepdims=keepdims)
+        return self._reduced("min", {"axis": axis, "out": out, "keepdims": keepdims})
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """The maximum, as `numpy.max`; NaN if a value is NaN. Without `axis`, values are read in parts."""
-        return self._reduced("max", axis=axis, out=out, keepdims=keepdims)
+        return self._reduced("max", {"axis": axis, "out": out, "keepdims": keepdims})
 
     def mean(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
     ) -> Any:
         """The arithmetic mean, as `numpy.mean`; NaN if a value is NaN. Without `axis`, values are read in
         parts."""
-        return self._reduced("mean", axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return self._reduced(
+            "mean", {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        )
 
     def std(
         self,
@@ -399,7 +401,9 @@ class Array(Node):
     ) -> Any:
         """The standard deviation with `ddof` degrees of freedom less than values [default: 0], as
         `numpy.std`; NaN if a value is NaN. Without `axis`, values are read in parts."""
-        return self._reduced("std", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
+        return self._reduced(
+            "std", {"axis": axis, "dtype": dtype, "out": out, "ddof": ddof, "keepdims": keepdims}
+        )
 
     def to_xarray(self) -> xarray.DataArray:
         """The array as a lazy `xarray.DataArray`, with the dimensions and coordinates that it has in
@@ -474,7 +478,7 @@ class Array(Node):
             return [self.read(int(k), native=native) for k in chosen]
         return take(lambda part: self.read(part, native=native), self.shape, key)
 
-    def _reduced(self, name: str, **options: Any) -> Any:
+    def _reduced(self, name: str, options: dict[str, Any]) -> Any:
         """A reduction by NumPy over all values, in parts if it is one over all dimensions."""
         ddof = options.get("ddof", 0)
         given = {

@@ -2,7 +2,7 @@
 
 >>> import ase.io
 >>> atoms = ase.io.read(spile.sample("gsd"), format="spile-gsd")
->>> len(atoms), atoms.get_volume() > 0
+>>> len(atoms), bool(atoms.get_volume() > 0)
 (20, True)
 """
 

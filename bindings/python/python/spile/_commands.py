@@ -140,7 +140,7 @@ class Figure:
     def __repr__(self) -> str:
         return f"<spile.Figure {self.kind}, {len(self.data)} bytes>"
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         if self.kind == "svg":
             return {"image/svg+xml": self.data.decode()}
         return {"image/png": base64.b64encode(self.data).decode()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,14 @@ def take(read: Callable[[tuple[Any, ...]], np.ndarray], shape: tuple[int, ...], 
         if isinstance(part, slice):
             wanted.append(part)
             local.append(slice(None))
+        elif isinstance(part, _Mask):
+            if part.length != length:
+                raise IndexError(
+                    f"mask of length {part.length} for dimension {len(wanted)} of length {length}"
+                )
+            rows, places = np.unique(part.rows, return_inverse=True)
+            wanted.append(rows)
+            local.append(places.reshape(part.rows.shape))
         elif isinstance(part, np.ndarray):
             rows, places = np.unique(_rows(part, length, len(wanted)), return_inverse=True)
             wanted.append(rows)
@@ -48,6 +56,13 @@ def take(read: Callable[[tuple[Any, ...]], np.ndarray], shape: tuple[int, ...], 
     return _block(read, wanted)[tuple(local)]
 
 
+class _Mask(NamedTuple):
+    """One dimension of a mask: the rows that it selects, and its length."""
+
+    rows: np.ndarray
+    length: int
+
+
 def _expanded(parts: tuple[Any, ...], rank: int) -> list[Any]:
     """One part for each dimension: ``...`` is replaced, masks are lists of indices."""
     out: list[Any] = []
@@ -55,7 +70,9 @@ def _expanded(parts: tuple[Any, ...], rank: int) -> list[Any]:
         if isinstance(part, (list, np.ndarray)):
             rows = np.asarray(part)
             if rows.dtype == bool:
-                out.extend(rows.nonzero() if rows.ndim else [rows])
+                if not rows.ndim:
+                    raise IndexError("a single boolean is not an index; use a mask of the shape")
+                out.extend(map(_Mask, rows.nonzero(), rows.shape))
                 continue
             if rows.size and rows.dtype.kind not in "iu":
                 raise IndexError(f"expected integers or booleans, found {rows.dtype}")

@@ -171,6 +171,7 @@ class Sections:
     def close(self) -> None: ...
     def abandon(self) -> None: ...
 
+@final
 class ScdaFile:
     @staticmethod
     def create(
