@@ -64,45 +64,43 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
         options.grids.push((start, step));
     }
     let channels = channels(&file).map_err(|e| e.with_path(source))?;
-    let clipped = match channels.filter(|channels| args.grid_column || channels.columns.len() > 1) {
-        Some(Channels { mut names, mut columns, grid }) => {
-            match grid {
-                Coord::Uniform { start, step } if args.grid.is_empty() => {
-                    options.grids = vec![(start, step)];
-                }
-                Coord::Node(id) if args.grid_column => {
-                    names.insert(0, file.tree().node(id).path.clone());
-                    columns.insert(0, file.array_at(id)?);
-                    keep_grid(source, 0, &mut options, context);
-                }
-                _ => {}
+    let channels = channels.filter(|channels| args.grid_column || channels.columns.len() > 1);
+    let clipped = if let Some(Channels { mut names, mut columns, grid }) = channels {
+        match grid {
+            Coord::Uniform { start, step } if args.grid.is_empty() => {
+                options.grids = vec![(start, step)];
             }
-            let names = format!("columns: {}\n", names.join(", "));
-            options.comments.extend_from_slice(names.as_bytes());
-            let map = ops::map_of(&columns, options.dtype).map_err(|e| e.with_path(source))?;
-            ops::create_columns(output, &columns, map, &options)?
-        }
-        None => {
-            let (_, desc) = cat::only_array(file.tree()).map_err(|e| e.with_path(source))?;
-            let array = file.open_array(desc).map_err(|e| e.with_path(source))?;
-            let mut part = Selection::all();
-            if args.grid_column {
-                let found = match desc.coords.first() {
-                    Some(Coord::Uniform { start, step }) if desc.has_grid_column() => {
-                        Ok((*start, *step))
-                    }
-                    _ => grid_from_column(&array).map_err(|e| e.with_path(source))?,
-                };
-                match found {
-                    Ok(grid) => {
-                        options.grids = vec![grid];
-                        part = data_columns();
-                    }
-                    Err(row) => keep_grid(source, row, &mut options, context),
-                }
+            Coord::Node(id) if args.grid_column => {
+                names.insert(0, file.tree().node(id).path.clone());
+                columns.insert(0, file.array_at(id)?);
+                keep_grid(source, 0, &mut options, context);
             }
-            ops::create(output, &array, &part, &options)?
+            _ => {}
         }
+        let names = format!("columns: {}\n", names.join(", "));
+        options.comments.extend_from_slice(names.as_bytes());
+        let map = ops::map_of(&columns, options.dtype).map_err(|e| e.with_path(source))?;
+        ops::create_columns(output, &columns, map, &options)?
+    } else {
+        let (_, desc) = cat::only_array(file.tree()).map_err(|e| e.with_path(source))?;
+        let array = file.open_array(desc).map_err(|e| e.with_path(source))?;
+        let mut part = Selection::all();
+        if args.grid_column {
+            let found = match desc.coords.first() {
+                Some(Coord::Uniform { start, step }) if desc.has_grid_column() => {
+                    Ok((*start, *step))
+                }
+                _ => grid_from_column(&array).map_err(|e| e.with_path(source))?,
+            };
+            match found {
+                Ok(grid) => {
+                    options.grids = vec![grid];
+                    part = data_columns();
+                }
+                Err(row) => keep_grid(source, row, &mut options, context),
+            }
+        }
+        ops::create(output, &array, &part, &options)?
     };
     report(output, None, Some(clipped), context, out)
 }
