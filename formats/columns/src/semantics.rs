@@ -100,7 +100,7 @@ impl Spacing {
             }
         }
         let step = shortest(least, most)?;
-        self.is_line(error(self.error)).then(|| (at - best as f64 * step, step))
+        self.is_line(error(self.error)).then_some((at - best as f64 * step, step))
     }
 
     /// Whether one line is within `error` of all points of the sample: each of them may have been rounded, but not
