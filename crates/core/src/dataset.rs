@@ -47,7 +47,7 @@ impl Dataset {
     /// Opens the bytes of `source` as `format`. Reads metadata only.
     pub fn open(format: &dyn Format, source: Source, options: &OpenOptions) -> Result<Self> {
         let from = source.clone();
-        source.limit_cache(&options.limits);
+        source.limit_cache(options.limits.memory);
         let opened = format.open(source, options);
         let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
         opened.map_err(|e| e.with_format(format.info().name).in_source(&from))

@@ -88,7 +88,7 @@ impl Source {
         let path = path.as_ref();
         if let Some((store, url)) = remote_store(path)? {
             let source = store.open(url, limits)?;
-            source.limit_cache(limits);
+            source.limit_cache(limits.memory);
             return Ok(source);
         }
         let (file, len) = open_regular(path).map_err(|e| match e.kind() {
@@ -249,12 +249,12 @@ impl Source {
         }
     }
 
-    /// Limits the cache of a remote source to a share of the memory limit.
-    pub(crate) fn limit_cache(&self, limits: &Limits) {
+    /// Limits the cache of a remote source to a share of the memory limit, in bytes.
+    pub(crate) fn limit_cache(&self, memory: u64) {
         match &self.0.bytes {
-            Bytes::Cached(cached) => cached.set_capacity(limits.memory / CACHE_SHARE),
-            Bytes::Ahead(ahead) => ahead.inner().limit_cache(limits),
-            Bytes::Joined(joined) => joined.limit_cache(limits.memory / CACHE_SHARE),
+            Bytes::Cached(cached) => cached.set_capacity(memory / CACHE_SHARE),
+            Bytes::Ahead(ahead) => ahead.inner().limit_cache(memory),
+            Bytes::Joined(joined) => joined.limit_cache(memory / CACHE_SHARE),
             _ => {}
         }
     }

@@ -24,7 +24,7 @@ impl Selected<'_> {
         if !dataset.source().is_remote() || !self.array.store.is_planned() {
             return run(units, dataset);
         }
-        let window = window(dataset.limits());
+        let window = window(dataset.limits().memory);
         let mut scratch = Scratch::default();
         let mut first = units.start;
         // The requests of the unit that did not fit into the last group.
@@ -63,7 +63,7 @@ impl Selected<'_> {
     /// The requests that read `blocks`, in the order of reading.
     fn requests(&self, plan: &Plan, blocks: Range<u64>, scratch: &mut Scratch) -> Result<Requests> {
         let array = self.array;
-        let requests = RefCell::new(Requests::new(window(array.limits())));
+        let requests = RefCell::new(Requests::new(window(array.limits().memory)));
         for number in blocks {
             array.source().ensure_running()?;
             let block = plan.block(number);

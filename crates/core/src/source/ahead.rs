@@ -96,9 +96,9 @@ impl Requests {
     }
 }
 
-/// Bytes that are read ahead at the same time, within the memory limit.
-pub(crate) fn window(limits: &Limits) -> u64 {
-    (limits.memory / SHARE).max(1)
+/// Bytes that are read ahead at the same time, with a memory limit of `memory` bytes.
+pub(crate) fn window(memory: u64) -> u64 {
+    (memory / SHARE).max(1)
 }
 
 /// A source and the requests of the reads that follow.
@@ -235,7 +235,7 @@ impl Source {
             ranges.iter().map(|(_, len)| vec![0; *len as usize]).collect();
         let mut order: Vec<usize> = (0..ranges.len()).collect();
         order.sort_by_key(|k| ranges[*k].0);
-        let window = window(limits);
+        let window = window(limits.memory);
         let mut requests = Requests::new(window);
         if self.is_remote() {
             order.iter().for_each(|k| requests.add(ranges[*k].0, ranges[*k].1));
