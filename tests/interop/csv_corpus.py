@@ -58,6 +58,9 @@ READ = [
     ("title_words", b"Product,2450\nSerial,123\n\nIndex,Reading (A),Unit\n1,1.5E-6,A\n2,1.6E-6,A\n",
      {"Index": [1, 2], "Reading": [1.5e-6, 1.6e-6], "Unit": [b"A", b"A"]}),
     ("title_semicolon", b"Ger\xc3\xa4t;7\nBereich;0,5\n\na;b\n1;1,5\n2;2,25\n3;-3,0\n", NUMBERS),
+    ("blanks_comma", b"t U\n0,5 1,25\n1,5 2,25\n", {"data": [[0.5, 1.25], [1.5, 2.25]], "t": [0.5, 1.5]}),
+    # Not a quoted field: it is a text as it is.
+    ("backslash", b'a,b\n1,"x\\"y"\n2,"z"\n', {"a": [1, 2], "b": [b'"x\\"y"', b"z"]}),
     ("utf16", PLAIN.encode("utf-16"), NUMBERS),
     ("utf16_be", b"\xfe\xff" + PLAIN.encode("utf-16-be"), NUMBERS),
     ("bz2", bz2.compress(PLAIN.encode()), NUMBERS),

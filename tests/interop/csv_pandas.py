@@ -142,7 +142,7 @@ def texts():
         ("plain", "a,b\n1,2\n3,4", {}, {}),
         ("one", "x\n1.5\n2\n", {}, {}),
         ("units", "t (s),U [mV]\n0,1\n1,2\n", {"names": ["t", "U"], "header": 0}, {"t": "s", "U": "mV"}),
-        ("row", "t;U\ns;mV\n0;1,5\n1;2\n", {"sep": ";", "decimal": ",", "skiprows": [1]}, {"t": "s", "U": "mV"}),
+        ("row", "x;U\nm;mV\n0;1,5\n1;2\n", {"sep": ";", "decimal": ",", "skiprows": [1]}, {"x": "m", "U": "mV"}),
         ("comments", "# it's 5\" long\n# x\nt,U\n0,1.5\n1,2\n", {"comment": "#"}, {}),
         ("percent", "% a\n% b\nt\tU\n0\t1.5\n1\t2\n", {"sep": "\t", "comment": "%"}, {}),
         ("semicolon", "; a\nt,U\n0,1.5\n1,2\n", {"skiprows": 1}, {}),

@@ -148,12 +148,12 @@ def coordinates_shown(quantity, seen):
     return True
 
 
-def cell(quantities, reader, output, lost):
+def cell(quantities, reader, output, lost, contained):
     """What is visible in an output, as letters of the table, and the problems."""
     view, problems = reader(output), []
     arrays = {row["path"] for row in lost if row["what"] == "array"}
     # Some are visible in another form, such as columns of coordinates; the reason tells which.
-    moved = {row["path"] for row in lost if row["reason"].startswith("it is ")}
+    moved = {row["path"] for row in lost if row["what"] in ("array", "name") and row["reason"].startswith("it is ")}
     kinds = {(row["path"], row.get("name") or row["what"]) for row in lost if not row["reason"].startswith("it is ")}
     names = {row["path"]: row["reason"].split('"')[1] for row in lost if row["what"] == "name" and '"' in row["reason"]}
     shown = {"v": True, "u": False, "c": False}
@@ -163,14 +163,18 @@ def cell(quantities, reader, output, lost):
         path = quantity.path
         seen = view.find(quantity) or view.find(dataclasses.replace(quantity, path=names.get(path, path)))
         expected = getattr(view, "expected", truth.Quantity.rows)(quantity)
+        if path in moved:
+            continue
         if path in arrays:
             shown["v"] = False
-            if path in moved or seen is None or seen.by_values or not quantity.rows().size:
+            if seen is None or seen.by_values or not quantity.rows().size:
                 continue
             # The steps of the frames are visible, the array that they come from is not.
             is_axis = quantity.times is not None and np.array_equal(np.ravel(quantity.rows()), quantity.times)
             if same_values(quantity.rows(), seen.values) and not is_axis:
                 problems.append(f"{path}: declared lost, but visible")
+            continue
+        if seen is None and path in contained:
             continue
         if seen is None:
             problems.append(f"{path}: not visible and not declared lost")
@@ -237,7 +241,8 @@ def main():
                 else:
                     # Plain arrays described by metadata.
                     described = told["described"]
-                    letters, found = ("d", []) if described else cell(quantities, view, output, told["lost"])
+                    letters, found = ("d", []) if described else cell(
+                        quantities, view, output, told["lost"], told["contained"])
                     problems += [f"{name}: {source.name} as {target}: {problem}" for problem in found]
                 count += 1
                 wanted = expected[name][target]

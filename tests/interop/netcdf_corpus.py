@@ -7,6 +7,7 @@ import os
 import tempfile
 import warnings
 
+import h5py
 import netCDF4
 import numpy as np
 import xarray as xr
@@ -66,8 +67,22 @@ def agree(path, least=1, silent=True):
     return found
 
 
+def extended(path, name, theirs):
+    """The stored records, and the fill value for the others: netCDF 4.10 reads only fill values if the first dimension is
+    not the unlimited one."""
+    with h5py.File(path) as file:
+        stored = file.get(name)
+        if stored is None or stored.shape == theirs.shape or stored.dtype != theirs.dtype or theirs.dtype.kind not in "iuf":
+            return theirs
+        whole = np.full(theirs.shape, stored.fillvalue, theirs.dtype)
+        whole[tuple(slice(0, n) for n in stored.shape)] = stored[()]
+        return whole
+
+
 def compare(path, name, variable, shown, hashes):
     row, theirs = shown[name], np.asarray(variable[...])
+    if path == "records.nc":
+        theirs = extended(path, name, theirs)
     where = (path, name, row.get("dtype"), theirs.dtype)
     if theirs.dtype.fields:
         for field in theirs.dtype.names:
@@ -91,7 +106,9 @@ def compare(path, name, variable, shown, hashes):
     assert row["shape"] == shape, (where, row["shape"], shape)
     assert row["dims"] == dims, (where, row["dims"], dims)
     little = np.ascontiguousarray(theirs.astype(theirs.dtype.newbyteorder("<"))).tobytes()
-    assert hashes[name] == hashlib.sha256(little).hexdigest(), where
+    if hashes.get(name) != hashlib.sha256(little).hexdigest():
+        # The stored dataset has fewer records.
+        assert spile("cat", "--raw", "--stored", path, name) == little, where
 
 
 def classic(version):
@@ -268,6 +285,31 @@ def records():
     spile("stat", "records.nc")
 
 
+def names():
+    """Variables with the name of a dimension that are not its coordinate, dimensions that occur twice, names with blanks,
+    and dimensions of groups."""
+    with netCDF4.Dataset("names.nc", "w") as file:
+        file.createDimension("x", 3)
+        file.createDimension("y", 2)
+        file.createDimension("two words", 2)
+        file.createVariable("x", "f4", ("y",))[:] = [1, 2]
+        file.createVariable("y", "i4", ("y", "x"))[:] = values("i4", (2, 3))
+        file.createVariable("twice", "f8", ("x", "x"))[:] = values("f8", (3, 3))
+        file.createVariable("a b", "i2", ("two words",))[:] = [1, 2]
+        file.createVariable("größe", "i2", ("x",))[:] = [1, 2, 3]
+        below = file.createGroup("g")
+        below.createDimension("x", 5)
+        below.createVariable("x", "f8", ("x",))[:] = np.arange(5)
+        below.createVariable("w", "f8", ("x", "y"))[:] = values("f8", (5, 2))
+        below.createGroup("h").createVariable("q", "f4", ("x",))[:] = np.arange(5)
+    agree("names.nc", 8)
+    for target in ("names.out.nc", "names.out.zarr"):
+        spile("convert", "names.nc", target, "--verify", "--overwrite")
+        with xr.open_dataset(target) as own:
+            own.load()
+            assert len(own.variables) >= 7, own
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -277,6 +319,7 @@ def main():
         conventions()
         texts()
         records()
+        names()
 
 
 main()

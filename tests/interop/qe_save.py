@@ -57,17 +57,44 @@ RUNS = {
     "spinorbit": SILICON | {"k": TWO, "system": "noncolin=.true., lspinorb=.true., nbnd=10", "cut": 8,
                             "pseudo": "Si.rel-pbe-rrkj.UPF"},
     "ultrasoft": SILICON | {"k": TWO, "system": "ecutrho=60", "cut": 10, "pseudo": "Si.pbe-nl-rrkjus_psl.1.0.0.UPF"},
+    "tpss": SILICON | {"k": GAMMA, "system": "input_dft='tpss'", "element": "C", "pseudo": "C.tpss-mt.UPF", "cut": 15,
+                       "cell": "0.0 3.35 3.35\n3.35 0.0 3.35\n3.35 3.35 0.0", "atoms": "C 0 0 0\nC 0.25 0.25 0.25"},
     "paw": HYDROGEN | {"k": TWO, "system": "ecutrho=40", "pseudo": "H.pbe-kjpaw.UPF", "cut": 10,
                        "atoms": "H 0 0 0\nH 0.2 0 0"},
 }
 
 
-def run(name, options):
-    text = INPUT.format(name=name, pseudo_dir=PSEUDO, nat=options["atoms"].count("\n") + 1, **options)
+def pw(name, options, pseudo_dir):
+    text = INPUT.format(name=name, pseudo_dir=pseudo_dir, nat=options["atoms"].count("\n") + 1, **options)
     settings = {"OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(["pw.x"], input=text.encode(), env=os.environ | settings, capture_output=True, check=False)
-    assert pathlib.Path(f"{name}.save/data-file-schema.xml").exists(), done.stdout.decode()[-2000:]
+    return done.stdout.decode()
+
+
+def run(name, options):
+    text = pw(name, options, PSEUDO)
+    assert pathlib.Path(f"{name}.save/data-file-schema.xml").exists(), text[-2000:]
     return pathlib.Path(f"{name}.save")
+
+
+def converted():
+    """pw.x gives the same energy with a pseudopotential that spile has written: UPF v1 and v2, PAW, ultrasoft."""
+    for element, name in [("Rh", "Rh.pbe-rrkjus_lb.UPF"), ("Ti", "Ti.pz-sp-van_ak.UPF"), ("Cu", "Cu.pbe-kjpaw.UPF")]:
+        if not (PSEUDO / name).exists():
+            print(f"skipped: no {name}")
+            continue
+        pathlib.Path("pseudo").mkdir(exist_ok=True)
+        spile("convert", PSEUDO / name, pathlib.Path("pseudo") / name)
+        options = {"element": element, "pseudo": name, "cell": "0.0 3.6 3.6\n3.6 0.0 3.6\n3.6 3.6 0.0", "cut": 15,
+                   "atoms": f"{element} 0 0 0", "k": TWO, "system": "ecutrho=90, occupations='smearing', degauss=0.05"}
+        energies = []
+        for folder in (PSEUDO, "pseudo"):
+            text = pw("converted", options, folder)
+            found = re.findall(r"^!\s+total energy\s+=\s+(\S+) Ry", text, re.MULTILINE)
+            assert len(found) == 1, (name, folder, text[-2000:])
+            energies.append(float(found[0]))
+        # Energies are converged to 1e-6.
+        assert abs(energies[0] - energies[1]) < 2e-6, (name, energies)
 
 
 def density_of(folder):
@@ -106,6 +133,20 @@ def check_density(name, folder, file, xml):
     if names == ["magnetization"]:
         total = float(xml.findtext(".//output/magnetization/total"))
         assert abs(file["magnetization"][()].mean() * volume - total) < 1e-5
+
+
+def check_kinetic(name, folder, file, xml):
+    """The integral of the kinetic energy density is the kinetic energy of the wavefunctions of a gamma-only run."""
+    if name != "tpss":
+        assert "kinetic_energy_density" not in file
+        return
+    waves = file["wavefunctions/k0"]
+    occupations = file["occupations"][0, 0]
+    squares = (waves["G"][()] ** 2).sum(axis=1)
+    energy = 2 * (np.abs(waves["coefficients"][()]) ** 2 @ squares) @ occupations
+    volume = abs(np.linalg.det(file["cell"][()]))
+    integral = file["kinetic_energy_density"][()].mean() * volume
+    assert abs(integral / energy - 1) < 1e-10, (integral, energy)
 
 
 def check_wavefunctions(name, folder, file, xml):
@@ -176,11 +217,13 @@ def check_exports(name, folder, file, xml):
 def check(name, folder):
     xml = ET.parse(folder / "data-file-schema.xml").getroot()
     found = json.loads(spile("check", "--json", folder, codes=(name == "real",)))
-    assert [row["code"] for row in found["findings"]] == ["iotk-049"] * (name == "real"), found
+    expected = {"real": ["iotk-049"], "paw": ["iotk-054"]}.get(name, [])
+    assert [row["code"] for row in found["findings"]] == expected, found
     spile("convert", folder, f"{name}.h5", "--verify")
     with h5py.File(f"{name}.h5") as file:
         check_density(name, folder, file, xml)
         check_wavefunctions(name, folder, file, xml)
+        check_kinetic(name, folder, file, xml)
         check_bands(name, folder, file, xml)
         check_exports(name, folder, file, xml)
 
@@ -250,6 +293,7 @@ def main():
     if shutil.which("pw.x") is None or not (PSEUDO / "Si.pz-vbc.UPF").exists():
         print("skipped: no pw.x with pseudopotentials (Debian: quantum-espresso quantum-espresso-data)")
         return
+    converted()
     for name, options in RUNS.items():
         folder = run(name, options)
         check(name, folder)

@@ -136,6 +136,50 @@ def partially_written():
         agree(f"partial{version}.zarr")
 
 
+def not_understood():
+    """Storage transformers, and keys that readers may not ignore, are refused by name."""
+    cases = {
+        "good": {}, "optional": {"note": {"name": "x", "must_understand": False}},
+        "transformer": {"storage_transformers": [{"name": "mystery"}]}, "extra": {"mystery": {"must_understand": True}},
+        "plain": {"mystery": 5},
+    }
+    group = zarr.open_group("keys.zarr", mode="w")
+    for name, keys in cases.items():
+        write(group, name, np.arange(3.0), compressors=None)
+        path = Path("keys.zarr", name, "zarr.json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+    found = unreadable("keys.zarr")
+    assert sorted(found) == ["extra", "plain", "transformer"] and all("mystery" in why for why in found.values()), found
+    assert sorted(listed("keys.zarr")) == ["good", "optional"]
+
+
+def times():
+    """Dates and times of all units of NumPy are those that xarray decodes after a conversion."""
+    units = ["10us", "W", "D", "h", "15m", "s", "ms", "us", "ns", "7ns", "ps", "1000fs"]
+    for version in (2, 3):
+        group = zarr.open_group(f"times{version}.zarr", mode="w", zarr_format=version)
+        numbers_of = {unit: np.array([0, 1, -3, 1000, -(2**63)], "i8") for unit in units}
+        for unit in ("ps", "1000fs"):
+            # Times of xarray have whole nanoseconds.
+            numbers_of[unit][:4] *= 1000
+        for unit, own in numbers_of.items():
+            for kind in "Mm":
+                write(group, f"{kind}{unit}", own.view(f"<{kind}8[{unit}]"), compressors=None, chunks=(5,))
+        for unit in "YM":
+            write(group, f"M{unit}", np.arange(5).astype(f"M8[{unit}]"), compressors=None, chunks=(5,))
+        for target in ("times.nc", "times.zarr"):
+            spile("convert", f"times{version}.zarr", target, "--overwrite", "--verify")
+            with xr.open_dataset(target, decode_timedelta=True) as own:
+                for unit, stored in numbers_of.items():
+                    for kind in "Mm":
+                        expected = stored.view(f"{kind}8[{unit}]").astype(f"{kind}8[ns]")
+                        found = own[f"{kind}{unit}"].values
+                        assert found.dtype.kind == kind, (target, kind, unit, found.dtype)
+                        found = found.astype(f"{kind}8[ns]")
+                        assert np.isnat(found[4]) and np.array_equal(found[:4], expected[:4]), (kind, unit, found, expected)
+                assert own["MM"].attrs["units"] == "months" and own["MY"].attrs["reference_date"] == "1970-01-01"
+
+
 def datasets():
     """Datasets and trees of xarray in both versions: physical values, times, strings, groups, dask chunks."""
     time_axis = np.array(["2000-01-01", "NaT", "2000-01-04"], "M8[ns]")
@@ -179,6 +223,8 @@ def main():
     seen = {test.__name__: test() for test in (byte_orders, fills, datasets)}
     attributes()
     objects()
+    not_understood()
+    times()
     partially_written()
     assert sum(seen.values()) > 120, seen
 

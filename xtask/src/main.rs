@@ -8,19 +8,23 @@
 //! | `bench` | benchmarks against other implementations |
 //! | `python` | wheel and tests of the Python package |
 //! | `readme` | the table of formats in `README.md` |
+//! | `book` | the documentation as a site |
 //! | `gallery` | the pictures of `docs/gallery.md` |
-//! | `dist` | the static binary, the C library and the wheel |
+//! | `dist` | release artefacts: programs, packages, wheels, the C library |
+//! | `release` | versions, and what has to be true for a release |
 //! | `targets` | compiles for other operating systems |
 //! | `tools` `shell` | finds and installs required programs; runs programs |
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod dist;
 mod doors;
 mod fuzz;
 mod gallery;
 mod python;
 mod readme;
+mod release;
 mod shell;
 mod step;
 mod targets;
@@ -50,9 +54,13 @@ cargo xtask <command>
       --quick              runs every task once with small files, to test the benchmark
       --spile PATH         measures this program instead of building one (taf, digitizer)
       --keep               keeps the files
-  dist                     builds the static binary, the C library and the wheel
+  dist [GROUP | TARGET]... builds release artefacts: programs (static for Linux, Windows, macOS), a Debian
+                           package, wheels (manylinux2014), the source distribution, the C library;
+                           GROUP is programs, debian, wheels, sdist or library
+  release [X.Y.Z]          checks versions, changelog, licences and crates; with a number writes it first
   targets                  compiles for Linux (musl), Windows, macOS and WebAssembly with zig
   readme [--check]         writes (or compares) the table of formats in README.md
+  book                     builds the documentation site in target/book
   gallery                  draws the pictures of docs/gallery.md
   help                     prints this text
 ";
@@ -83,8 +91,10 @@ fn run(args: &[&str]) -> Result<bool> {
         ["doors"] => doors::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", name, rest @ ..] => bench::run(name, rest),
-        ["dist"] => dist::run(),
+        ["dist", rest @ ..] => dist::run(rest),
+        ["release", rest @ ..] => release::run(rest),
         ["targets"] => Ok(targets::run()),
+        ["book"] => book::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::run(false),
         ["readme", "--check"] => readme::run(true),

@@ -83,8 +83,17 @@ fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
     let mut maturin = program(python);
     maturin.current_dir(&package).args(args).arg(&unpacked).arg("--interpreter").arg(python);
     output(&mut maturin)?;
-    let sources = package.join("python/spile");
-    let inside = unpacked.join("spile");
+    stage(module, &unpacked)?;
+    let mut wheel = program(python);
+    output(wheel.args(["-m", "wheel", "pack"]).arg(&unpacked).arg("--dest-dir").arg(&packed))?;
+    files(&packed, "whl").pop().ok_or_else(|| "no wheel in target/wheel/packed".into())
+}
+
+/// Copies the package with the compiled `module` to a folder.
+pub(crate) fn stage(module: &Path, to: &Path) -> Result<()> {
+    let fail = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    let sources = root().join("bindings/python/python/spile");
+    let inside = to.join("spile");
     for folder in ["", "gsd"] {
         fs::create_dir_all(inside.join(folder)).map_err(|e| fail(&inside, e))?;
         for extension in ["py", "pyi", "typed"] {
@@ -95,10 +104,7 @@ fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
         }
     }
     let binary = inside.join("_spile.abi3.so");
-    fs::copy(module, &binary).map_err(|e| fail(module, e))?;
-    let mut wheel = program(python);
-    output(wheel.args(["-m", "wheel", "pack"]).arg(&unpacked).arg("--dest-dir").arg(&packed))?;
-    files(&packed, "whl").pop().ok_or_else(|| "no wheel in target/wheel/packed".into())
+    fs::copy(module, &binary).map(drop).map_err(|e| fail(module, e))
 }
 
 fn install(python: &Path, wheel: &Path) -> Result<()> {

@@ -72,7 +72,7 @@ fn check(triple: &str, packages: &[&str], zig: Option<&Path>) -> Outcome {
 }
 
 /// Adds the standard library of a target.
-fn add(triple: &str) -> Result<()> {
+pub(crate) fn add(triple: &str) -> Result<()> {
     let installed = output(program("rustup").args(["target", "list", "--installed"]))
         .map_err(|why| format!("rustup: {why}"))?;
     if installed.lines().any(|line| line == triple) {
@@ -84,7 +84,7 @@ fn add(triple: &str) -> Result<()> {
 }
 
 /// cargo-zigbuild, which sets zig as C compiler and linker.
-fn zig() -> Result<std::path::PathBuf> {
+pub(crate) fn zig() -> Result<std::path::PathBuf> {
     let python = tools::python(&["ziglang".into(), "cargo-zigbuild".into()])?;
     Ok(python.with_file_name("cargo-zigbuild"))
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::shell::{cargo, output, program, root, succeeds, watched};
 use crate::step::{Counts, Outcome, Steps, count_tests};
-use crate::{Result, doors, fuzz, python as package, readme, targets, tools};
+use crate::{Result, book, doors, fuzz, python as package, readme, targets, tools};
 
 /// The arguments of every build: other features would need another build. Only MPI may be unavailable.
 fn build_args() -> &'static [&'static str] {
@@ -33,6 +33,7 @@ pub(crate) fn run(all: bool) -> bool {
     steps.run("tests", tests);
     steps.run("doc tests", doc_tests);
     steps.run("readme", || Outcome::from_check(readme::run(true)));
+    steps.run("links", || Outcome::from_check(book::check()));
     // These steps are slow.
     let broken = steps.failed();
     let unless_broken = |step: &dyn Fn() -> Outcome| {
@@ -109,6 +110,11 @@ pub(crate) fn spile() -> Result<PathBuf> {
     built("spile")
 }
 
+/// The module of the Python package, built with the same features as the tests.
+pub(crate) fn built_python() -> Result<PathBuf> {
+    built("libspile_python.so")
+}
+
 /// The path of a program or library.
 fn built(name: &str) -> Result<PathBuf> {
     let success =
@@ -122,7 +128,7 @@ fn built(name: &str) -> Result<PathBuf> {
 
 /// Tests the Python package.
 fn python() -> Outcome {
-    match built("libspile_python.so") {
+    match built_python() {
         Ok(module) => package::test(&module, &package::interop_packages()),
         Err(why) => Outcome::Failed(why),
     }

@@ -98,6 +98,19 @@ pub(crate) fn fortran() -> Result<()> {
     apt(&["gfortran"]).map_err(|why| format!("no Fortran compiler: {why}"))
 }
 
+/// A program of crates.io, in `target/tools`.
+pub(crate) fn cargo_program(name: &str) -> Result<PathBuf> {
+    let home = target().join("tools");
+    let path = home.join("bin").join(name);
+    if !present(&path.to_string_lossy()) {
+        println!("installing {name}");
+        let args = ["install", "--locked", "--quiet", "--root"];
+        output(crate::shell::cargo(&args).arg(&home).arg(name))
+            .map_err(|why| format!("cargo cannot install {name}: {}", last_line(&why)))?;
+    }
+    Ok(path)
+}
+
 /// A Python with `packages`, in the virtual environment `target/venv`.
 pub(crate) fn python(packages: &[String]) -> Result<PathBuf> {
     let home = target().join("venv");

@@ -112,7 +112,7 @@ struct gsd_index_buffer
   struct gsd_index_entry *data;
   size_t              size;
   size_t              reserved;
-  void               *mapped_data;
+  void               *mapped_data;      /* of file_index: the state of the library */
   size_t              mapped_len;
 };
 
@@ -131,7 +131,8 @@ struct gsd_name_buffer
 
 /* An open file, in memory of the caller. The members are read-only. fd, header, the frames, file_size (when the
  * file was opened), open_flags and the buffer size are valid; index, names and buffers of the library are not
- * accessible, and their members are NULL or 0. */
+ * accessible, and their members are NULL or 0. A handle that could not be opened may be closed, which fails with
+ * GSD_ERROR_INVALID_ARGUMENT. */
 struct gsd_handle
 {
   int                 fd;               /* open for reading */
@@ -148,7 +149,6 @@ struct gsd_handle
   struct gsd_name_id_map name_map;
   uint64_t            pending_index_entries;
   uint64_t            maximum_write_buffer_size;
-  void               *state;            /* of the library */
 };
 
 uint32_t            gsd_make_version (unsigned int major, unsigned int minor);

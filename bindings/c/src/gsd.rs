@@ -1,7 +1,7 @@
 //! The functions of current GSD libraries. `gsd.h` describes them.
 //!
 //! The caller allocates the handle. Its members are copies of the state, updated by every call; the state
-//! itself is behind the last member.
+//! itself is behind `file_index.mapped_data`.
 //!
 //! | file | content |
 //! |---|---|
@@ -214,7 +214,7 @@ unsafe fn with_handle<T>(
         let handle = unsafe { handle.as_mut() };
         let handle = handle.ok_or_else(|| Error::argument("the handle is null"))?;
         // SAFETY: the state is null or was created by `fill`.
-        let state = unsafe { handle.state.as_mut() };
+        let state = unsafe { handle.file_index.mapped_data.as_mut() };
         let state = state.ok_or_else(|| Error::argument("the file is not open"))?;
         body(handle, state)
     })
@@ -250,21 +250,27 @@ fn update(handle: &mut CHandle, state: &State) -> Result<()> {
     Ok(())
 }
 
-/// Fills a handle, whose memory may be uninitialised, for an open file.
+/// The handle of a file that is not open. Its memory may be uninitialised before; afterwards it can be closed.
 ///
 /// # Safety
 /// `handle` is null or points to memory for a handle.
-unsafe fn fill(handle: Handle, path: &Path, flags: c_int, open: Open) -> Outcome<()> {
+unsafe fn clear<'a>(handle: Handle) -> Outcome<&'a mut CHandle> {
     if handle.is_null() {
         return Err(Error::argument("the handle is null").into());
     }
-    let file = open_file(path)?;
-    let size = file.metadata().map_err(|e| Error::io(path, e))?.len();
     // SAFETY: condition of this function; all members may be zero.
     let handle = unsafe {
         handle.write_bytes(0, 1);
         &mut *handle
     };
+    handle.fd = -1;
+    Ok(handle)
+}
+
+/// Fills the handle for an open file.
+fn fill(handle: &mut CHandle, path: &Path, flags: c_int, open: Open) -> Outcome<()> {
+    let file = open_file(path)?;
+    let size = file.metadata().map_err(|e| Error::io(path, e))?.len();
     handle.open_flags = flags;
     handle.file_size = size as i64;
     let (path, buffer) = (path.to_path_buf(), BUFFER);
@@ -274,7 +280,7 @@ unsafe fn fill(handle: Handle, path: &Path, flags: c_int, open: Open) -> Outcome
         handle.header = CHeader::new(header);
     }
     update(handle, &state)?;
-    handle.state = Box::into_raw(state);
+    handle.file_index.mapped_data = Box::into_raw(state);
     Ok(())
 }
 
@@ -314,7 +320,7 @@ fn element(kind: c_int) -> Option<Type> {
 pub unsafe extern "C" fn gsd_open(handle: Handle, fname: *const c_char, flags: c_int) -> c_int {
     code(run(|| {
         // SAFETY: condition of this function.
-        let path = unsafe { path(fname) };
+        let (handle, path) = unsafe { (clear(handle)?, path(fname)) };
         let limits = Limits::default();
         let open = match flags {
             1 | APPEND => {
@@ -323,8 +329,7 @@ pub unsafe extern "C" fn gsd_open(handle: Handle, fname: *const c_char, flags: c
             READ_ONLY => Open::Read(File::open(path, &limits)?),
             _ => return Err(Error::argument(format!("unknown open flag {flags}")).into()),
         };
-        // SAFETY: condition of this function.
-        unsafe { fill(handle, path, flags, open) }
+        fill(handle, path, flags, open)
     }))
 }
 
@@ -334,10 +339,11 @@ pub unsafe extern "C" fn gsd_close(handle: Handle) -> c_int {
     code(run(|| {
         // SAFETY: condition of this function.
         let handle = unsafe { handle.as_mut() };
-        let handle = handle.filter(|handle| !handle.state.is_null());
+        let handle = handle.filter(|handle| !handle.file_index.mapped_data.is_null());
         let handle = handle.ok_or_else(|| Error::argument("the file is not open"))?;
+        let state = std::mem::replace(&mut handle.file_index.mapped_data, null_mut());
         // SAFETY: the state was created by `fill` and is not used afterwards.
-        let state = unsafe { Box::from_raw(std::mem::replace(&mut handle.state, null_mut())) };
+        let state = unsafe { Box::from_raw(state) };
         handle.fd = -1;
         if let Open::Write(Some(writer)) = state.open {
             writer.close()?;

@@ -237,7 +237,7 @@ unsafe fn open(
                 // SAFETY: condition of this function.
                 let options = agree(comm.get(), unsafe { options_of(options) })?;
                 let writer = Writer::create(comm.get(), path, user, options)?;
-                State::Write(Box::new(Checkpoint::from_writer(comm.get(), writer)))
+                State::Write(Box::new(Checkpoint::from_writer(writer)))
             }
             b'r' => {
                 // Counts are checked against the length of the file; data are read into memory of the caller.

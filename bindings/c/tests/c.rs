@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use machine::{mpi_libraries, mpirun, mpirun_of, present, skipped};
+use machine::{mpi_libraries, mpirun_of, present, skipped};
 use spile_core::{Dataset, OpenOptions};
 use spile_gsd::Gsd;
 
@@ -179,7 +179,8 @@ fn the_example_of_the_readme_is_valid_c_and_cxx() {
     };
     let folder = tempfile::tempdir().unwrap();
     let serial = program("", &body.join("\n"));
-    let parallel = program("#include <scda_mpi.h>", &body.join("\n"));
+    let parallel = format!("MPI_Init (0, 0);\n{}\nMPI_Finalize ();", body.join("\n"));
+    let parallel = program("#include <scda_mpi.h>", &parallel);
     let parallel = parallel.replace("(NULL,", "(scda_comm_mpi (MPI_COMM_WORLD),");
     assert_ne!(serial.matches("scda_comm_mpi").count(), parallel.matches("scda_comm_mpi").count());
     let include = format!("-I{}", prefix.path().join("include").display());
@@ -202,7 +203,9 @@ fn the_example_of_the_readme_is_valid_c_and_cxx() {
         assert!(fs::remove_file(folder.path().join("state.scda")).is_ok());
     }
     for library in mpi_libraries() {
-        compile(&format!("mpicxx{library}"), "mpi.cpp", &parallel, &["-std=c++17"]);
+        let program = compile(&format!("mpicxx{library}"), "mpi.cpp", &parallel, &["-std=c++17"]);
+        run(mpirun_of(library, 1).arg(program).current_dir(folder.path()));
+        assert!(fs::remove_file(folder.path().join("state.scda")).is_ok());
     }
 }
 
@@ -236,40 +239,44 @@ fn the_examples_are_built_by_make_and_write_the_same_bytes() {
     for name in ["Makefile", "trajectory.c", "checkpoint.c", "checkpoint.f90"] {
         fs::copy(Path::new(HERE).join("examples").join(name), folder.join(name)).unwrap();
     }
-    let make = |target: &str| {
+    let make = |target: &str, library: &str| {
         let mut make = Command::new("make");
         make.env("PKG_CONFIG_PATH", prefix.path().join("lib/pkgconfig"));
-        run(make.args(["-s", target, "CFLAGS=-O1 -Wall -Wextra -Werror"]).current_dir(&folder))
+        make.args([format!("MPICC=mpicc{library}"), format!("MPIFORT=mpifort{library}")]);
+        let flags = "CFLAGS=-O1 -Wall -Wextra -Werror";
+        run(make.args(["-s", "-B", target, flags]).current_dir(&folder))
     };
     let mut files = Vec::new();
     let mut check = |file: &str| files.push(fs::read(folder.join(file)).unwrap());
-    make("trajectory");
+    make("trajectory", "");
     let output = run(Command::new("./trajectory").arg("run.gsd").current_dir(&folder));
     assert_eq!(output.lines().next(), Some("10 frames, the last at step 9000"));
-    make("serial");
+    make("serial", "");
     run(Command::new("./serial").arg("serial.scda").current_dir(&folder));
     check("serial.scda");
-    make("parallel");
-    let mut programs = vec!["parallel"];
-    if present("gfortran") && present("mpifort") {
-        make("fortran");
-        programs.push("fortran");
-    } else {
-        skipped("the Fortran module: no mpifort");
-    }
-    for program in programs {
-        let run_on = |ranks, arguments: &[&str]| {
-            let program = folder.join(program);
-            run(mpirun(ranks).arg(program).args(arguments).current_dir(&folder))
-        };
-        for ranks in [1, 3] {
-            let file = format!("{program}-{ranks}.scda");
-            assert!(run_on(ranks, &[&file]).starts_with("restarted"));
-            check(&file);
+    for library in mpi_libraries() {
+        make("parallel", library);
+        let mut programs = vec!["parallel"];
+        if present("gfortran") && present(&format!("mpifort{library}")) {
+            make("fortran", library);
+            programs.push("fortran");
+        } else {
+            skipped(&format!("the Fortran module: no mpifort{library}"));
         }
-        // Files of other programs and other numbers of processes.
-        run_on(2, &["parallel-3.scda", "restart"]);
-        run_on(4, &["serial.scda", "restart"]);
+        for program in programs {
+            let run_on = |ranks, arguments: &[&str]| {
+                let program = folder.join(program);
+                run(mpirun_of(library, ranks).arg(program).args(arguments).current_dir(&folder))
+            };
+            for ranks in [1, 3] {
+                let file = format!("{program}-{ranks}.scda");
+                assert!(run_on(ranks, &[&file]).starts_with("restarted"));
+                check(&file);
+            }
+            // Files of other programs and other numbers of processes.
+            run_on(2, &["parallel-3.scda", "restart"]);
+            run_on(4, &["serial.scda", "restart"]);
+        }
     }
     assert!(files.iter().all(|file| *file == files[0]));
 }

@@ -117,6 +117,16 @@ main (int argc, char **argv)
   }
   CHECK (gsd_close (&writer) == 0);
   CHECK (gsd_open (&writer, "/no/such/file", GSD_OPEN_READONLY) == GSD_ERROR_IO && errno == ENOENT);
+  /* A handle in uninitialised memory can be closed after a failure. */
+  memset (&writer, 0xff, sizeof (writer));
+  CHECK (gsd_open (&writer, "/no/such/file", GSD_OPEN_READONLY) == GSD_ERROR_IO && writer.fd < 0);
+  CHECK (gsd_close (&writer) == GSD_ERROR_INVALID_ARGUMENT);
+  memset (&writer, 0xff, sizeof (writer));
+  CHECK (gsd_create_and_open (&writer, "/no/such/file", "test", "none", 0, GSD_OPEN_READWRITE, 0)
+         == GSD_ERROR_IO);
+  CHECK (gsd_close (&writer) == GSD_ERROR_INVALID_ARGUMENT && gsd_get_nframes (&writer) == 0);
+  /* The sizes of the GSD library: programs that were compiled with its header keep their stack. */
+  CHECK (sizeof (void *) != 8 || sizeof (struct gsd_handle) == 496);
   CHECK (gsd_open (&writer, "/", GSD_OPEN_READONLY) == GSD_ERROR_IO && errno == EISDIR);
   CHECK (gsd_create_and_open (&writer, path, "test", "none", 0, GSD_OPEN_READONLY, 0)
          == GSD_ERROR_FILE_MUST_BE_WRITABLE);

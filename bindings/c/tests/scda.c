@@ -302,6 +302,8 @@ different (const char *path)
   const void         *at[1] = { "abc" };
   int                 err, q, decode, last = rank == size - 1;
   scda_options_t      options = SCDA_OPTIONS_DEFAULT;
+  scda_field_t        field = SCDA_FIELD_DEFAULT;
+  scda_field_info_t   info;
   scda_file_t        *f;
 
   if (size == 1) {
@@ -346,6 +348,20 @@ different (const char *path)
   CHECK (f && sizes[0] == 3);
   bytes[0] = last ? 4 : 3;
   CHECK (!scda_fread_varray_data (f, text, counts, sizes, bytes, 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  /* Names and descriptions. */
+  f = scda_fopen_read (communicator (), path, NULL, &err);
+  CHECK (!scda_find_field (f, last ? "a" : "b", &info, &err) && err == SCDA_ERR_ARGUMENT);
+  f = scda_fopen_read (communicator (), path, NULL, &err);
+  CHECK (!scda_find_attrs (f, last ? "a" : "b", NULL, NULL, &err) && err == SCDA_ERR_ARGUMENT);
+  CHECK (!scda_fwrite_attrs (create (path), "", last ? "{}" : "{\"a\":1}", &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  field.name = "a";
+  field.type = last ? "|i1" : "|u1";
+  CHECK (!scda_fwrite_field (create (path), &field, "a", counts, 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  field.type = last ? "none" : "|u1";
+  CHECK (!scda_fwrite_field (create (path), &field, "a", counts, 0, &err));
   CHECK (err == SCDA_ERR_ARGUMENT);
 }
 

@@ -1,6 +1,7 @@
 //! GSD files: frames and chunks, for `spile.gsd`.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use numpy::{
@@ -8,7 +9,7 @@ use numpy::{
 };
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use pyo3::sync::{MutexExt as _, PyOnceLock};
 use pyo3::types::{PyDict, PyString};
 use spile::error::Error;
 use spile::limits::Limits;
@@ -25,9 +26,11 @@ use crate::file::limits;
 /// Bytes that a thread reads at least.
 const SHARE: usize = 1 << 20;
 
-/// An open GSD file.
-#[pyclass(module = "spile._spile")]
-pub(crate) struct GsdFile {
+/// An open GSD file. Threads wait for each other, except while they read arrays.
+#[pyclass(module = "spile._spile", frozen)]
+pub(crate) struct GsdFile(Mutex<State>);
+
+struct State {
     open: Option<Open>,
     /// The settings of a file that is open for reading; they have no effect.
     buffers: (usize, usize),
@@ -44,9 +47,16 @@ impl GsdFile {
     }
 
     fn new(open: Open) -> Self {
-        Self { open: Some(open), buffers: (1 << 20, 1 << 14) }
+        Self(Mutex::new(State { open: Some(open), buffers: (1 << 20, 1 << 14) }))
     }
 
+    /// Waits for other threads without the lock of the interpreter.
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
     fn writer(&mut self) -> Result<&mut Writer> {
         match self.open.as_mut() {
             Some(Open::Write(writer)) => Ok(writer),
@@ -120,21 +130,22 @@ impl GsdFile {
     }
 
     /// Commits the completed frames and closes the file.
-    fn close(&mut self, py: Python<'_>) -> Result<()> {
-        match self.open.take() {
+    fn close(&self, py: Python<'_>) -> Result<()> {
+        match self.lock(py).open.take() {
             Some(Open::Write(writer)) => Ok(py.detach(|| writer.close())?),
             _ => Ok(()),
         }
     }
 
     #[getter]
-    fn is_open(&self) -> bool {
-        self.open.is_some()
+    fn is_open(&self, py: Python<'_>) -> bool {
+        self.lock(py).open.is_some()
     }
 
     /// Version of the format, application, schema, version of the schema.
-    fn about(&self) -> Result<(u32, String, String, u32)> {
-        let header = match self.open.as_ref() {
+    fn about(&self, py: Python<'_>) -> Result<(u32, String, String, u32)> {
+        let state = self.lock(py);
+        let header = match state.open.as_ref() {
             Some(Open::Write(writer)) => writer.header(),
             Some(Open::Read(file)) => file.header(),
             None => return Err(closed()),
@@ -145,8 +156,8 @@ impl GsdFile {
 
     /// Number of committed frames.
     #[getter]
-    fn frames(&self) -> Result<u64> {
-        match self.open.as_ref() {
+    fn frames(&self, py: Python<'_>) -> Result<u64> {
+        match self.lock(py).open.as_ref() {
             Some(Open::Write(writer)) => Ok(writer.committed_frames()),
             Some(Open::Read(file)) => Ok(file.nframes()?),
             None => Err(closed()),
@@ -157,12 +168,14 @@ impl GsdFile {
     /// has the same type, shape and bytes, nothing is written. Returns whether the chunk was written.
     #[pyo3(signature = (name, data, unless=None))]
     fn write_chunk(
-        &mut self,
+        &self,
+        py: Python<'_>,
         name: &str,
         data: &Bound<'_, PyUntypedArray>,
         unless: Option<&Bound<'_, PyUntypedArray>>,
     ) -> Result<bool> {
-        let writer = self.writer()?;
+        let mut state = self.lock(py);
+        let writer = state.writer()?;
         let bytes = array_bytes(data)?;
         if let Some(other) = unless
             && data.shape() == other.shape()
@@ -185,32 +198,35 @@ impl GsdFile {
     }
 
     /// Adds a chunk of text to the current frame.
-    fn write_text(&mut self, name: &str, text: &str) -> Result<()> {
+    fn write_text(&self, py: Python<'_>, name: &str, text: &str) -> Result<()> {
         // A chunk without elements is not text for other readers.
         let bytes = if text.is_empty() { b"\0" } else { text.as_bytes() };
-        Ok(self.writer()?.write_chunk(name, Type::Character, bytes.len() as u64, 1, bytes)?)
+        let mut state = self.lock(py);
+        Ok(state.writer()?.write_chunk(name, Type::Character, bytes.len() as u64, 1, bytes)?)
     }
 
-    fn end_frame(&mut self, py: Python<'_>) -> Result<()> {
-        let writer = self.writer()?;
+    fn end_frame(&self, py: Python<'_>) -> Result<()> {
+        let mut state = self.lock(py);
+        let writer = state.writer()?;
         Ok(py.detach(|| writer.end_frame())?)
     }
 
-    fn discard_frame(&mut self) -> Result<()> {
-        self.writer()?.discard_frame();
+    fn discard_frame(&self, py: Python<'_>) -> Result<()> {
+        self.lock(py).writer()?.discard_frame();
         Ok(())
     }
 
     /// Commits the completed frames; with `durable` waits for the disk.
-    fn commit(&mut self, py: Python<'_>, durable: bool) -> Result<()> {
-        let writer = self.writer()?;
+    fn commit(&self, py: Python<'_>, durable: bool) -> Result<()> {
+        let mut state = self.lock(py);
+        let writer = state.writer()?;
         py.detach(|| if durable { writer.flush() } else { writer.reader().map(drop) })?;
         Ok(())
     }
 
     /// Commits automatically after a number of frames, or after a time at the end of a frame.
     #[pyo3(signature = (frames=None, seconds=None))]
-    fn set_commit(&mut self, frames: Option<u64>, seconds: Option<f64>) -> Result<()> {
+    fn set_commit(&self, py: Python<'_>, frames: Option<u64>, seconds: Option<f64>) -> Result<()> {
         let wrong = |message: &str| Err(Error::argument(message).into());
         let commit = match (frames, seconds) {
             (None, None) => Commit::OnFlush,
@@ -224,96 +240,103 @@ impl GsdFile {
                 return wrong("expected a number of frames or a time between commits, found both");
             }
         };
-        let writer = self.writer()?;
+        let mut state = self.lock(py);
+        let writer = state.writer()?;
         let durable = writer.mode().durable;
         writer.set_mode(Mode { commit, durable });
         Ok(())
     }
 
     /// Bytes of data and number of index entries that are kept in memory.
-    fn buffers(&self) -> Result<(usize, usize)> {
-        match self.open.as_ref() {
+    fn buffers(&self, py: Python<'_>) -> Result<(usize, usize)> {
+        let state = self.lock(py);
+        match state.open.as_ref() {
             Some(Open::Write(writer)) => Ok((writer.buffer_size(), writer.pending_limit())),
-            Some(Open::Read(_)) => Ok(self.buffers),
+            Some(Open::Read(_)) => Ok(state.buffers),
             None => Err(closed()),
         }
     }
 
-    fn set_buffers(&mut self, bytes: usize, entries: usize) -> Result<()> {
+    fn set_buffers(&self, py: Python<'_>, bytes: usize, entries: usize) -> Result<()> {
         if bytes == 0 || entries == 0 {
             return Err(Error::argument("expected a buffer size of at least 1").into());
         }
-        match self.open.as_mut() {
+        let mut state = self.lock(py);
+        match state.open.as_mut() {
             Some(Open::Write(writer)) => {
                 writer.set_buffer_size(bytes);
                 writer.set_pending_limit(entries);
             }
-            Some(Open::Read(_)) => self.buffers = (bytes, entries),
+            Some(Open::Read(_)) => state.buffers = (bytes, entries),
             None => return Err(closed()),
         }
         Ok(())
     }
 
     /// Removes all frames.
-    fn truncate(&mut self, py: Python<'_>) -> Result<()> {
-        py.detach(|| self.replace_writer(Writer::truncate))
+    fn truncate(&self, py: Python<'_>) -> Result<()> {
+        let state = &mut *self.lock(py);
+        py.detach(|| state.replace_writer(Writer::truncate))
     }
 
     /// Converts the file to version 2.1. Fails before all chunks are committed.
-    fn upgrade(&mut self, py: Python<'_>) -> Result<()> {
-        if !self.writer()?.is_flushed() {
+    fn upgrade(&self, py: Python<'_>) -> Result<()> {
+        let state = &mut *self.lock(py);
+        if !state.writer()?.is_flushed() {
             return Err(
                 Error::argument("expected an upgrade after flush(), without open chunks").into()
             );
         }
-        py.detach(|| self.replace_writer(Writer::upgrade))
+        py.detach(|| state.replace_writer(Writer::upgrade))
     }
 
     /// Shows frames that another process has committed since the file was opened.
-    fn refresh(&mut self, py: Python<'_>) -> Result<()> {
-        match self.open.as_mut() {
+    fn refresh(&self, py: Python<'_>) -> Result<()> {
+        match self.lock(py).open.as_mut() {
             Some(Open::Read(file)) => Ok(py.detach(|| file.refresh())?),
             Some(Open::Write(_)) => Ok(()),
             None => Err(closed()),
         }
     }
 
-    fn chunk_exists(&mut self, frame: i64, name: &str) -> Result<bool> {
-        Ok(self.find(frame, name)?.is_some())
+    fn chunk_exists(&self, py: Python<'_>, frame: i64, name: &str) -> Result<bool> {
+        Ok(self.lock(py).find(frame, name)?.is_some())
     }
 
     /// An array, a string, or `None` if the frame does not contain the chunk.
     fn read_chunk<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         frame: i64,
         name: &str,
     ) -> Result<Option<Bound<'py, PyAny>>> {
-        let Some(chunk) = self.find(frame, name)? else { return Ok(None) };
-        let file = self.reader()?;
-        Ok(read(py, file, &[chunk])?.pop().map(|(_, values)| values))
+        let mut state = self.lock(py);
+        let Some(chunk) = state.find(frame, name)? else { return Ok(None) };
+        let file = state.reader()?.clone();
+        drop(state);
+        Ok(read(py, &file, &[chunk])?.pop().map(|(_, values)| values))
     }
 
     /// All chunks of a frame by name.
-    fn read_frame<'py>(&mut self, py: Python<'py>, frame: u64) -> Result<Bound<'py, PyDict>> {
-        let file = self.reader()?;
+    fn read_frame<'py>(&self, py: Python<'py>, frame: u64) -> Result<Bound<'py, PyDict>> {
+        let file = self.lock(py).reader()?.clone();
         let chunks = file.frame(frame)?;
         let dict = PyDict::new(py);
-        for (chunk, values) in read(py, file, &chunks)? {
+        for (chunk, values) in read(py, &file, &chunks)? {
             dict.set_item(PyString::intern(py, &chunk.name), values)?;
         }
         Ok(dict)
     }
 
     /// Names of chunks that start with `prefix`.
-    fn names(&mut self, prefix: &str) -> Result<Vec<String>> {
-        Ok(self.reader()?.find_matching_names(prefix))
+    fn names(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
+        Ok(self.lock(py).reader()?.find_matching_names(prefix))
     }
 
     /// Steps and logged quantities of all frames, in file order, and the names of quantities whose shape
     /// or type changes. A logged quantity is `(values, frames without a value)`.
-    fn log<'py>(&mut self, py: Python<'py>) -> Result<(Bound<'py, PyDict>, Vec<String>)> {
-        let file = self.reader()?.clone();
+    fn log<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyDict>, Vec<String>)> {
+        let file = self.lock(py).reader()?.clone();
         let log = py.detach(|| Trajectory::new(file)?.read_log())?;
         let dict = PyDict::new(py);
         let frames = log.steps.len() as u64;

@@ -55,6 +55,8 @@ fn _spile(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(verbs::check, m)?,
         wrap_pyfunction!(verbs::diff, m)?,
         wrap_pyfunction!(verbs::hash, m)?,
+        wrap_pyfunction!(verbs::stat, m)?,
+        wrap_pyfunction!(verbs::call, m)?,
         wrap_pyfunction!(verbs::convert, m)?,
         wrap_pyfunction!(verbs::salvage, m)?,
         wrap_pyfunction!(verbs::formats, m)?,

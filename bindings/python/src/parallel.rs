@@ -77,6 +77,7 @@ impl Parallel {
                 "arrays": plan.arrays,
                 "described": plan.flattened,
                 "lost": lost,
+                "contained": plan.contained,
                 "differences": [],
             }))?;
             Ok(Self { job: RwLock::new(job), document })

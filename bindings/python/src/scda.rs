@@ -320,7 +320,7 @@ impl ScdaFile {
         let open = py.detach(|| -> Done<_> {
             let comm = communicator(calls);
             let writer = Writer::create(comm.get(), &path, user, options)?;
-            let state = State::Write(Box::new(Checkpoint::from_writer(comm.get(), writer)));
+            let state = State::Write(Box::new(Checkpoint::from_writer(writer)));
             Ok(Open { state, comm })
         })?;
         Ok(Self(Mutex::new(Some(open))))

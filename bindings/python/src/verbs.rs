@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use spile::Dataset;
+use spile::cancel;
 use spile::error::{Error, Result as Done};
 use spile::format::{HEAD_BYTES, Head, WriteOptions};
 use spile::sink::{Overwrite, Sink};
@@ -17,6 +18,7 @@ use spile::source::Source;
 use spile_ops::Pick;
 use spile_ops::convert::{self as conversion, LossRow, target};
 use spile_ops::diff::Rules;
+use spile_ops::stat::More;
 use spile_ops::subset::subset;
 
 use crate::failure::{Result, render};
@@ -266,6 +268,7 @@ impl How {
             "arrays": plan.arrays,
             "described": plan.flattened,
             "lost": lost,
+            "contained": plan.contained,
             "differences": differences,
         }))
     }
@@ -329,6 +332,51 @@ pub(crate) fn probe(py: Python<'_>, path: PathBuf) -> Result<Option<(&'static st
 #[pyfunction]
 pub(crate) fn sample(name: &str, folder: PathBuf) -> Result<OsString> {
     Ok(spile_cli::samples::write(name, &folder)?.into_os_string())
+}
+
+/// `spile stat`.
+#[pyfunction]
+#[pyo3(signature = (file, *, select, frames, components, bins, progress))]
+pub(crate) fn stat(
+    py: Python<'_>,
+    file: &File,
+    select: Vec<String>,
+    frames: Option<String>,
+    components: bool,
+    bins: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> Result<String> {
+    let dataset = file.dataset.clone();
+    let more = More { components, bins };
+    watched(py, &dataset.source().clone(), progress, || {
+        let pick = pick(&select, frames.as_deref(), &[])?;
+        text(&rows(|each| spile_ops::stat(&dataset, &pick, more, each))?)
+    })
+}
+
+/// Runs a command line without printing; returns its standard output. Ctrl-C cancels all reads and writes of the
+/// process.
+#[pyfunction]
+#[allow(clippy::redundant_closure_for_method_calls, reason = "the method is not general enough")]
+pub(crate) fn call(py: Python<'_>, args: Vec<OsString>) -> Result<String> {
+    let (raised, done) = py.detach(|| {
+        std::thread::scope(|threads| {
+            let work = threads.spawn(move || spile_cli::call(args));
+            let mut raised = Ok(());
+            while !work.is_finished() {
+                std::thread::sleep(Duration::from_millis(2));
+                if raised.is_ok() {
+                    raised = Python::attach(|py| py.check_signals());
+                    cancel::stop_all(raised.is_err());
+                }
+            }
+            (raised, work.join())
+        })
+    });
+    cancel::stop_all(false);
+    raised?;
+    let broken = |_| Error::unsupported("core-panic", "internal error in spile");
+    Ok(String::from_utf8_lossy(&done.map_err(broken)??).into_owned())
 }
 
 /// The command line `spile`; returns the exit status.

@@ -13,6 +13,7 @@ def main(folder):
     test_scda.sections(comm, folder / "sections", hints={"striping_factor": 2})
     test_scda.write(comm, folder / "fields", index=True, checksums=True)
     test_scda.check(comm, folder / "fields")
+    test_scda.wrong(comm, folder / "wrong")
 
 
 try:

@@ -42,10 +42,68 @@ def test_indices_mean_what_they_mean_to_numpy(name):
         assert np.asarray(got).dtype == np.asarray(expected).dtype
 
 
-def test_other_indices_are_refused_with_a_way_out():
+def test_lists_masks_and_new_axes_mean_what_they_mean_to_numpy():
+    for name in (
+        "sdf/epoch3d_0001.sdf",
+        "taf/good/dims_3d_4x3x2.taf",
+        "gsd/py-5.0.1/hoomd_full.gsd",
+    ):
+        for array in arrays_of(spile.open(golden(name))).values():
+            if array.ragged or array.ndim == 0 or 0 in array.shape:
+                continue
+            whole, last = np.asarray(array), array.shape[0] - 1
+            rows = [last, 0, -1]
+            keys = [rows, np.array(rows), None, (..., None), (None, 0), [], whole == whole]
+            keys += [
+                (slice(None, None, -1), None),
+                np.arange(array.shape[0]) % 2 == 0,
+                np.array([rows, rows]),
+            ]
+            if array.ndim > 1:
+                keys += [(0, rows[1:2]), (rows, rows[1:2] * 3), (rows, ..., 0), (..., [0])]
+            for key in keys:
+                got, expected = array[key], whole[key]
+                np.testing.assert_array_equal(got, expected)
+                assert got.dtype == expected.dtype
+
+
+def test_rows_that_are_far_apart_are_read_one_by_one(tmp_path):
+    values = np.arange(1 << 20)
+    spile.create(tmp_path / "a.npy", {"a": values})
+    file = spile.open(tmp_path / "a.npy")
+    (array,) = file.arrays().values()
+    before = file._handle.open.bytes_read
+    rows = [5, (1 << 20) - 1, 1 << 19]
+    np.testing.assert_array_equal(array[rows], values[rows])
+    assert file._handle.open.bytes_read - before < 1 << 10
+
+
+def test_reductions_are_those_of_numpy():
+    for name in (
+        "sdf/epoch3d_0001.sdf",
+        "taf/good/dims_3d_4x3x2.taf",
+        "sdf/hand_bigendian_all.sdf",
+    ):
+        for array in arrays_of(spile.open(golden(name))).values():
+            if array.ragged or array.dtype.kind not in "iuf" or array.size == 0:
+                continue
+            whole = np.asarray(array).astype(array.dtype.newbyteorder("="))
+            for word in ("min", "max", "mean", "std"):
+                with np.errstate(all="ignore"):
+                    wide = whole.astype("f8") if word in ("mean", "std") else whole
+                    expected = getattr(np, word)(wide)
+                    got = getattr(array, word)()
+                np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0, equal_nan=True)
+            np.testing.assert_array_equal(array.max(axis=0), whole.max(axis=0))
+            np.testing.assert_array_equal(array.T, whole.T)
+            np.testing.assert_array_equal(array.astype("c16"), whole.astype("c16"))
+
+
+def test_other_indices_are_refused():
     array = spile.open(golden("sdf/epoch3d_0001.sdf"))["Electric Field/Ex"]
-    with pytest.raises(spile.errors.ArgumentError, match="numpy.asarray"):
-        array[[1, 2]]
+    for key in ([99], [-99], True, [0.5], np.zeros(3, bool), (0, 0, 0, [0])):
+        with pytest.raises(IndexError):
+            array[key]
     with pytest.raises(spile.errors.ArgumentError, match="out of bounds"):
         array[99]
 

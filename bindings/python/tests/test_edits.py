@@ -104,7 +104,7 @@ def test_attributes_that_cannot_be_written_are_reported(tmp_path):
 
 
 #: Names of `spile.__all__` that are neither functions nor classes.
-MODULES = ("errors", "fortran", "gsd", "sdf", "taf", "__version__")
+MODULES = ("errors", "fortran", "gsd", "scda", "sdf", "taf", "__version__")
 
 
 def public():
@@ -121,7 +121,9 @@ def public():
 
 def test_misspelt_arguments_raise(tmp_path):
     taking_any = {name for name, f in public() if "**" in str(inspect.signature(f))}
-    assert taking_any <= {"create", "open_mfdatatree", "to_xarray", "__dlpack__"}, "tested below"
+    assert taking_any <= {"create", "open_mfdatatree", "plot", "to_xarray", "__dlpack__"}, (
+        "tested below"
+    )
     file = spile.open(HOOMD)
     for path, content in (("a.sdf", {"x": np.arange(3)}), ("a.gsd", None), ("a.scda", None)):
         with pytest.raises(TypeError, match="misspelt"):
@@ -129,6 +131,8 @@ def test_misspelt_arguments_raise(tmp_path):
     taf.create(tmp_path / "a.taf", np.arange(3.0))
     with pytest.raises(TypeError, match="misspelt"):
         taf.grid(tmp_path / "a.taf", 1, misspelt=1)
+    with pytest.raises(spile.errors.ArgumentError, match="misspelt"):
+        spile.plot(HOOMD, misspelt=1)
     xr = pytest.importorskip("xarray")
     with pytest.raises(TypeError, match="misspelt"):
         file.to_xarray(misspelt=1)

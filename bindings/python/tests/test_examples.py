@@ -33,7 +33,13 @@ def blocks(page):
 
 @pytest.mark.parametrize("name", ["", *MODULES])
 def test_docstrings(name, tmp_path):
-    needs = {"_xarray": "xarray", "_schemas": "xarray", "_dask": "dask", "_tables": "pandas"}
+    needs = {
+        "_xarray": "xarray",
+        "_schemas": "xarray",
+        "_dask": "dask",
+        "_tables": "pandas",
+        "_ase": "ase",
+    }
     if name in needs:
         pytest.importorskip(needs[name])
     module = importlib.import_module(f"spile.{name}" if name else "spile")

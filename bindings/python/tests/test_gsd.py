@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -275,6 +276,7 @@ def test_quantities_without_elements_are_in_the_log(tmp_path):
         with module.open(tmp_path / name, "w") as file:
             for k in range(3):
                 frame = module.Frame()
+                frame.configuration.step = k + 1
                 frame.log["none"] = np.zeros(0)
                 frame.log["energy"] = [1.5 * k]
                 file.append(frame)
@@ -347,3 +349,72 @@ def test_random_chunks_are_read_equal_by_both_packages(tmp_path, seed):
                     one, two = file.read_chunk(frame, name), wanted.read_chunk(frame, name)
                     assert one.dtype == two.dtype
                     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "message"),
+    [
+        ("configuration", "step", 1.5, "configuration/step: expected an integer"),
+        ("configuration", "box", [1, 2, 3], r"configuration/box: expected shape \(6,\)"),
+        ("particles", "N", 2.5, "particles/N: expected an integer"),
+        ("particles", "types", "AB", "particles/types: expected a list of strings"),
+        ("particles", "types", [1, 2], "particles/types: expected a list of strings"),
+        ("particles", "typeid", [0.5, 1, 1], "particles/typeid: expected integers that fit"),
+        ("particles", "typeid", np.array([0, -1, 1]), "particles/typeid: expected integers"),
+        ("particles", "image", np.full((3, 3), 2**40), "particles/image: expected integers"),
+        ("particles", "position", np.zeros((3, 3), complex), "a complex array"),
+        ("particles", "position", np.ma.masked_equal(np.eye(3), 0), "a masked array"),
+        ("particles", "orientation", np.zeros((4, 3)), r"expected shape \(3, 4\), found \(4, 3\)"),
+        ("particles", "position", [["x"] * 3] * 3, "particles/position: could not convert"),
+        ("bonds", "group", [[0, 1, 2]], r"bonds/group: expected shape \(1, 2\)"),
+    ],
+)
+def test_values_that_would_change_are_refused(tmp_path, part, name, value, message):
+    with hoomd.open(tmp_path / "a.gsd", "w") as file:
+        frame = full(hoomd)
+        setattr(getattr(frame, part), name, value)
+        with pytest.raises(ValueError, match=message):
+            file.append(frame)
+        file.append(full(hoomd))
+    with theirs.open(tmp_path / "a.gsd") as file:
+        assert len(file) == 1
+
+
+def test_columns_flat_values_and_whole_floats_are_accepted(tmp_path):
+    frame = full(hoomd)
+    frame.configuration.step = 3.0
+    frame.particles.N = np.float64(3)
+    frame.particles.position = np.arange(9.0)
+    frame.particles.mass = [[1], [2], [3]]
+    frame.particles.typeid = [0.0, 1.0, 1.0]
+    with hoomd.open(tmp_path / "a.gsd", "w") as file:
+        file.append(frame)
+    with theirs.open(tmp_path / "a.gsd") as file:
+        assert file[0].configuration.step == 3
+        assert file[0].particles.position.tolist() == np.arange(9.0).reshape(3, 3).tolist()
+        assert file[0].particles.mass.tolist() == [1, 2, 3]
+        assert file[0].particles.typeid.tolist() == [0, 1, 1]
+
+
+def test_lists_of_types_may_become_empty(tmp_path):
+    with hoomd.open(tmp_path / "a.gsd", "w") as file:
+        frame = full(hoomd)
+        file.append(frame)
+        frame.bonds.types = frame.particles.types = []
+        file.append(frame)
+    for module in (hoomd, theirs):
+        with module.open(tmp_path / "a.gsd") as file:
+            assert [frame.bonds.types for frame in file] == [["b"], []]
+            assert [frame.particles.types for frame in file] == [["A", "B"], []]
+
+
+def test_a_trajectory_is_read_by_several_threads(tmp_path):
+    with hoomd.open(tmp_path / "a.gsd", "w") as file:
+        for step in range(50):
+            frame = full(hoomd)
+            frame.configuration.step = step
+            frame.particles.position = np.full((3, 3), step + 1)
+            file.append(frame)
+    with hoomd.open(tmp_path / "a.gsd") as file, ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda k: float(file[k % 50].particles.position[0, 0]), range(2000))
+        assert list(found) == [k % 50 + 1 for k in range(2000)]

@@ -1,5 +1,6 @@
 """scda files, on one process and on the ranks of MPI jobs."""
 
+import glob
 import os
 import pathlib
 import shutil
@@ -105,7 +106,55 @@ def sections(comm, path, **options):
         scda.open(comm, f"{path}-never")
 
 
+def wrong(comm, path):
+    """An argument that is invalid on the last rank is an exception on all."""
+    rank = 0 if comm is None else comm.Get_rank()
+    size = 1 if comm is None else comm.Get_size()
+    last = rank == size - 1
+
+    def fails(message, mode="w", **options):
+        with pytest.raises(spile.errors.ArgumentError, match=message):
+            scda.open(comm, path, mode, **options)
+
+    def writing(method, good, bad, message):
+        with pytest.raises(spile.errors.ArgumentError, match=message):
+            with scda.open(comm, path, "w") as file:
+                getattr(file, method)(**{**good, **(bad if last else {})})
+        assert not os.path.exists(path)
+
+    array, block = {"data": np.zeros(3)}, {"data": b"abc", "size": 3}
+    writing("write_array", array, {"data": np.array([object()])}, "Python objects")
+    writing("write_array", array, {"data": 1.0}, "first dimension")
+    writing("write_array", array, {"user": 7}, "TypeError")
+    writing("write_array", array, {"user": b"x" * 59}, "at most 58 bytes")
+    writing("write_array", array, {"counts": [-1] * size}, "at least 0")
+    writing("write_array", array, {"counts": ["a"] * size}, "integers")
+    if size > 1:
+        writing("write_array", array, {"data": np.zeros((3, 2))}, "different arguments")
+    writing("write_varray", {"sizes": [1], "data": b"a"}, {"sizes": [2]}, "expected 1 elements")
+    writing("write_varray", {"sizes": [1], "data": b"a"}, {"sizes": [0.5]}, "integers")
+    writing("write_block", block, {"root": -1}, "root")
+    writing("write_block", block, {"root": size}, "out of range")
+    writing("write_inline", {"data": b"." * 32, "root": size - 1}, {"data": "text"}, "TypeError")
+
+    def field(good, bad, message):
+        with pytest.raises(spile.errors.ArgumentError, match=message):
+            with scda.Checkpoint(comm, path, "test") as file:
+                file.write("a", **{"data": np.zeros(2), **good, **(bad if last else {})})
+        assert not os.path.exists(path)
+
+    field({}, {"attrs": {"x": object()}}, "object")
+    field({}, {"attrs": 5}, "AttributeError")
+    field({}, {"version": -1}, "version")
+    field({}, {"data": np.zeros(2, "datetime64[s]")}, "cannot be stored")
+    field({}, {"dims": 3}, "TypeError")
+    fails("TypeError", level="a" if last else 9)
+    fails("colour", **({"colour": 1} if last else {}))
+    fails("mode", "a" if last else "w")
+
+
 def test_sections_and_fields_of_one_process(tmp_path):
+    wrong(None, tmp_path / "wrong")
     sections(None, tmp_path / "sections")
     write(None, tmp_path / "fields")
     check(None, tmp_path / "fields")
@@ -143,20 +192,29 @@ def test_checksums_are_verified(tmp_path):
             file.read("run/pair")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_mpi_ranks_write_the_bytes_of_one_process(tmp_path, ranks):
+@pytest.mark.parametrize("library, ranks", [("", 1), ("", 2), ("", 3), (".mpich", 2)])
+def test_mpi_ranks_write_the_bytes_of_one_process(tmp_path, library, ranks):
     pytest.importorskip("mpi4py")
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is not installed")
+    mpirun = shutil.which(f"mpirun{library}")
+    if mpirun is None:
+        pytest.skip(f"mpirun{library} is not installed")
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True).stdout
     one, many = tmp_path / "one", tmp_path / "many"
     one.mkdir()
     many.mkdir()
     sections(None, one / "sections")
     write(None, one / "fields", index=True, checksums=True)
-    start = ["mpirun", "-n", str(ranks), "--oversubscribe", sys.executable, PROGRAM, str(many)]
+    start = [mpirun, "-n", str(ranks), sys.executable, PROGRAM, str(many)]
+    abi = "openmpi" if "Open MPI" in version else "mpich"
+    if abi == "openmpi":
+        start.insert(1, "--oversubscribe")
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    environment = {**os.environ, **allowed}
-    done = subprocess.run(start, capture_output=True, text=True, env=environment, timeout=120)
+    environment = {**os.environ, **allowed, "MPI4PY_MPIABI": abi}
+    # Debian's MPICH has another name than the one that mpi4py's wheels link.
+    for path in glob.glob("/usr/lib/*/libmpich.so.12") if abi == "mpich" else []:
+        (tmp_path / "libmpi.so.12").symlink_to(path)
+        environment["LD_LIBRARY_PATH"] = str(tmp_path)
+    done = subprocess.run(start, capture_output=True, text=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     for name in ("sections", "fields"):
         assert (one / name).read_bytes() == (many / name).read_bytes()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import spile
-from spile import _open
+from spile import _open, _schemas
 from spile.errors import MissingError
 from support import GOLDEN, golden
 
@@ -159,6 +159,16 @@ def test_variables_have_the_attributes_of_sdf_xarray():
     assert field.encoding["preferred_chunks"] == dict(field.sizes)
     assert ds["X_Grid_mid"].attrs["long_name"] == "X"
     assert ds["X_Grid_mid"].attrs["full_name"] == "Grid/Grid_mid"
+
+
+def test_dimensions_have_the_names_of_sdf_xarray():
+    restart = single(golden("sdf/epoch1d_normal_0003.sdf"))
+    assert restart["laser_x_min_phase"].dims == ("dim_laser_x_min_phase_0",)
+    assert restart["CPUs_Original_rank"].dims == ("dim_CPUs_Original rank_0",)
+    mesh = _schemas._Mesh("Grid/xyE/electron-hot", "plain_mesh")
+    assert mesh.dim("gamma-1") == "gamma-1_xyE_electron_hot"
+    # NetCDF has no names that begin with a bar.
+    assert mesh.dim("|P|") == "_|P|_xyE_electron_hot"
 
 
 def test_files_have_the_attributes_of_sdf_xarray():

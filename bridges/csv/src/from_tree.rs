@@ -160,7 +160,7 @@ impl<'a> Job<'a> {
         if self.table.empty_frames().next().is_some() {
             losses.push("", LossKind::Frames, "frames without rows");
         }
-        losses.into_vec()
+        self.table.with_renamed_axes(losses.into_vec())
     }
 
     /// Whether reading gives the array again, from a column of coordinates.

@@ -204,7 +204,12 @@ impl<'a> Sample<'a> {
                 && (0..names.fields.len()).any(|k| is_numeric(body, k))
         };
         let first = (1..self.rows.len()).find(is_table)?;
-        Some(self.rows[first - 1].next)
+        // Lines of words with as many fields are names and units.
+        let width = self.rows[first].fields.len();
+        let is_fact =
+            |row: &Row<'_>| row.fields.len() != width || row.fields.iter().any(|f| is_number(f));
+        let is_title = self.rows[..first].iter().any(is_fact);
+        is_title.then(|| self.rows[first - 1].next)
     }
 
     /// Decides which record has the names.

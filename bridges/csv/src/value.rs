@@ -82,11 +82,13 @@ impl Seen {
     }
 
     fn add_quoted(&mut self, field: &[u8], rest: &[u8]) {
-        // Without the enclosing quotes and one of each doubled quote.
-        let length =
-            field.len() - (1 + memchr::memchr_iter(b'"', field).count() / 2).min(field.len());
-        self.longest = self.longest.max(length);
         let inside = rest.strip_suffix(b"\"").unwrap_or(rest);
+        // A field with a single quote inside is not quoted.
+        let length = match memchr::memchr(b'"', inside) {
+            None if inside.len() < rest.len() => inside.len(),
+            _ => unquoted(field).map_or(field.len(), |text| text.len()),
+        };
+        self.longest = self.longest.max(length);
         self.kinds |= match inside {
             [] => Self::BLANK,
             _ => match kind(inside) {

@@ -231,6 +231,7 @@ impl Walk<'_> {
             self.netcdf = true;
             return Ok(());
         }
+        let name = name.strip_prefix(scales::NOT_A_COORDINATE).unwrap_or(name);
         let stored = StoredDataset::read(self.ctx, header, &self.files)?;
         if let Some((desc, mappings)) = stored.virtual_dataset(&decoder)? {
             let (name, address) = (name.to_string(), header.address);

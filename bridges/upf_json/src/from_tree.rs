@@ -79,19 +79,24 @@ impl<'a> Elements<'a> {
         self.node(path).map(|id| &self.tree().node(id).attrs)
     }
 
-    /// The values of an array, multiplied by `factor`; those before `most`.
-    fn values(&self, path: &str, factor: f64, most: Option<u64>) -> Result<Option<Json>> {
+    /// The values of an array; none unless values are read.
+    fn numbers(&self, path: &str) -> Result<Option<Vec<f64>>> {
         let Some(id) = self.node(path).filter(|id| self.tree().array(*id).is_some()) else {
             return Ok(None);
         };
         self.used.borrow_mut().insert(id);
         if !self.read {
-            return Ok(Some(json!([])));
+            return Ok(Some(Vec::new()));
         }
         let array = self.content.array_at(id)?;
         let count = array.shape().count().unwrap_or(u64::MAX);
         self.content.limits().allow(count.saturating_mul(NUMBER), "the JSON text")?;
-        let mut values = array.values()?;
+        array.values().map(Some)
+    }
+
+    /// The values of an array, multiplied by `factor`; those before `most`.
+    fn values(&self, path: &str, factor: f64, most: Option<u64>) -> Result<Option<Json>> {
+        let Some(mut values) = self.numbers(path)? else { return Ok(None) };
         values.truncate(most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX));
         let numbers: Vec<Json> = values.iter().map(|value| json!(factor * value)).collect();
         Ok(Some(Json::Array(numbers)))
@@ -175,19 +180,27 @@ impl<'a> Elements<'a> {
         Ok(Json::Array(list))
     }
 
-    /// Augmentation functions with angular momentum; only these have an equivalent.
+    /// Augmentation functions of all pairs of projectors and angular momenta. Where the file has one function per
+    /// pair, they are that function beyond a radius, and a polynomial below it.
     fn augmentation(&self, count: u64) -> Result<Json> {
         let momentum = |k: u64| {
             let attrs = self.attrs(&format!("PP_NONLOCAL/PP_BETA.{k}"));
             attrs.and_then(|attrs| attrs.get_u64("angular_momentum")).unwrap_or(0)
         };
+        let group = "PP_NONLOCAL/PP_AUGMENTATION";
+        let expansion = Expansion::read(self, group)?;
         let mut list = Vec::new();
         for i in 1..=count {
             for j in i..=count {
                 let (first, second) = (momentum(i), momentum(j));
+                let joint = self.numbers(&format!("{group}/PP_QIJ.{i}.{j}"))?;
                 for l in (first.abs_diff(second)..=first.saturating_add(second)).step_by(2) {
-                    let path = format!("PP_NONLOCAL/PP_AUGMENTATION/PP_QIJL.{i}.{j}.{l}");
-                    let Some(values) = self.values(&path, 1.0, None)? else { continue };
+                    let path = format!("{group}/PP_QIJL.{i}.{j}.{l}");
+                    let values = match (self.numbers(&path)?, &joint) {
+                        (Some(values), _) => values,
+                        (None, Some(joint)) => expansion.apply(joint, (i - 1, j - 1), count, l)?,
+                        (None, None) => continue,
+                    };
                     list.push(json!({
                         "radial_function": values, "i": i - 1, "j": j - 1, "angular_momentum": l,
                     }));
@@ -238,6 +251,56 @@ impl<'a> Elements<'a> {
         }
         all.insert("paw_data".into(), Json::Object(data));
         Ok(())
+    }
+}
+
+/// The augmentation functions at small radii: `r^(l + 2)` times a polynomial of `r^2`.
+struct Expansion {
+    radii: Vec<f64>,
+    /// Number of coefficients of a polynomial.
+    terms: u64,
+    /// Of all terms, angular momenta and pairs of projectors, in this order.
+    coefficients: Vec<f64>,
+    /// The radius of each angular momentum below which the polynomial applies.
+    inner: Vec<f64>,
+}
+
+impl Expansion {
+    fn read(content: &Elements<'_>, group: &str) -> Result<Self> {
+        let terms = content.attrs(group).and_then(|attrs| attrs.get_u64("nqf")).unwrap_or(0);
+        let array = |name: &str| content.numbers(&format!("{group}/{name}"));
+        Ok(Self {
+            radii: content.numbers("PP_MESH/PP_R")?.unwrap_or_default(),
+            terms,
+            coefficients: array("PP_QFCOEF")?.unwrap_or_default(),
+            inner: array("PP_RINNER")?.unwrap_or_default(),
+        })
+    }
+
+    /// The function `joint` of the projectors `i` and `j` of `count`, for the angular momentum `l`.
+    fn apply(&self, joint: &[f64], (i, j): (u64, u64), count: u64, l: u64) -> Result<Vec<f64>> {
+        let momenta = self.inner.len() as u64;
+        let inner = usize::try_from(l).ok().and_then(|l| self.inner.get(l).copied());
+        let Some(inner) = inner.filter(|_| self.terms > 0 && !joint.is_empty()) else {
+            return Ok(joint.to_vec());
+        };
+        let number = j.checked_mul(count).and_then(|row| row.checked_add(i));
+        let first = number.and_then(|pair| pair.checked_mul(momenta)?.checked_add(l));
+        let first = first.and_then(|number| number.checked_mul(self.terms));
+        let range = first.and_then(|first| {
+            let last = usize::try_from(first.checked_add(self.terms)?).ok()?;
+            self.coefficients.get(usize::try_from(first).ok()?..last)
+        });
+        let Some([constant, others @ ..]) = range else {
+            return Err(unsupported("PP_QFCOEF of all projectors"));
+        };
+        let below = |r: f64| {
+            let powers = others.iter().zip(1_u32..);
+            let sum = powers.fold(*constant, |sum, (c, n)| sum + c * (r * r).powf(n.into()));
+            sum * r.powf(l as f64 + 2.0)
+        };
+        let values = joint.iter().zip(&self.radii);
+        Ok(values.map(|(q, r)| if *r < inner { below(*r) } else { *q }).collect())
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `radial_grid` | `PP_MESH/PP_R` |
 //! | `local_potential`, `core_charge_density`, `total_charge_density` | `PP_LOCAL`, `PP_NLCC`, `PP_RHOATOM` |
 //! | `beta_projectors`, `D_ion` | `PP_BETA.i` up to their `cutoff_radius_index`, `PP_DIJ` |
-//! | `augmentation` | `PP_QIJL.i.j.l`; `i` and `j` count from 0 |
+//! | `augmentation` | `PP_QIJL.i.j.l`, or `PP_QIJ.i.j` with `PP_QFCOEF` and `PP_RINNER`; `i` and `j` count from 0 |
 //! | `atomic_wave_functions` | `PP_CHI.i` |
 //! | `paw_data` | `PP_Q`, `PP_MULTIPOLES`, `PP_AEWFC.i`, `PP_PSWFC.i`, `PP_OCCUPATIONS`, `PP_AE_NLCC`, `PP_AE_VLOC` |
 #![forbid(unsafe_code)]

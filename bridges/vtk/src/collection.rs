@@ -211,27 +211,23 @@ pub(crate) fn write(content: &Dataset, sink: &mut Sink) -> Result<()> {
 }
 
 /// The folder with the files of a new collection or multiblock file, and its name: that of the file without its
-/// ending. If the file is replaced and that folder exists, a number is added, so that the old file and its folder are
-/// complete until the new file gets its name; the old folder is removed after that.
+/// ending. If there is something with that name, such as the run that is converted, or the folder of a file that is replaced, a
+/// number is added. The old file and its folder are complete until the new file gets its name; the old folder is
+/// removed after that.
 pub(crate) fn folder(sink: &mut Sink) -> Result<(FolderSink, String)> {
     let path = sink.path().to_path_buf();
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames").to_string();
     let name = |number: u32| if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
     let unused =
         |number: &u32| std::fs::symlink_metadata(path.with_file_name(name(*number))).is_err();
-    let mut number = 1;
-    if sink.lock_target()? {
-        if let Some(old) = referred(&path, &stem)? {
-            require_ours(&path, &old)?;
-            sink.remove_after_commit(old);
-        }
-        number = (1..=u32::MAX).find(unused).unwrap_or(1);
+    if sink.lock_target()?
+        && let Some(old) = referred(&path, &stem)?
+    {
+        require_ours(&path, &old)?;
+        sink.remove_after_commit(old);
     }
+    let number = (1..=u32::MAX).find(unused).unwrap_or(1);
     let folder = path.with_file_name(name(number));
-    if !unused(&number) {
-        let message = "exists, and the files of the new collection need a folder with this name";
-        return Err(Error::argument(message).with_path(&folder).hint("choose another file name"));
-    }
     Ok((FolderSink::create(&folder, Overwrite::Never)?, name(number)))
 }
 

@@ -21,7 +21,7 @@ use crate::chunks::{ChunkFiles, FieldPart};
 use crate::read::{Entry, Walk, read_store, report_array};
 use crate::store::{DOCUMENTS, Store};
 use crate::strings;
-use crate::wire::{self, ArrayMeta, DataType, Element, Field, NOT_FINITE, to_json};
+use crate::wire::{self, ArrayMeta, DataType, Element, Field, NOT_FINITE, Time, to_json};
 use crate::{NOT_A_STORE, Zarr};
 
 /// The attribute of the root group with metadata JSON.
@@ -77,20 +77,17 @@ fn open(walk: Walk<'_>, options: &OpenOptions) -> Result<Parsed> {
                 let id = tree.add_group(parent, name)?;
                 tree.set_attrs(id, attributes(std::mem::take(&mut attrs)))?;
             }
-            for Shown { field, desc, units } in arrays {
+            for Shown { field, desc, time } in arrays {
                 let path = match &field {
                     Some(field) => format!("{path}/{field}"),
                     None => path.clone(),
                 };
                 let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
                 let parent = tree.group_at(parent)?;
-                let is_time = units.is_some();
+                let is_time = time.is_some();
                 let mut own = attributes(attrs.clone());
-                if let Some(units) = units.filter(|_| !own.contains("units")) {
-                    if units.contains(" since ") && !own.contains("calendar") {
-                        own.push("calendar", "proleptic_gregorian");
-                    }
-                    own.push("units", units);
+                if let Some(time) = time.filter(|_| !own.contains("units")) {
+                    set_units(&mut own, time);
                 }
                 let is_missing = meta.fill_is_missing && field.is_none();
                 let mut array = desc.clone();
@@ -132,12 +129,26 @@ fn open(walk: Walk<'_>, options: &OpenOptions) -> Result<Parsed> {
     Ok(parsed.with_metadata(metadata).with_native(StoreNative { objects, members }))
 }
 
+/// Describes a date or time by attributes.
+fn set_units(attrs: &mut Attrs, time: Time) {
+    let Time { units, factor, is_calendar } = time;
+    if units.contains(" since ") && !attrs.contains("calendar") {
+        attrs.push("calendar", "proleptic_gregorian");
+    }
+    if is_calendar && !attrs.contains("reference_date") {
+        attrs.push("reference_date", "1970-01-01");
+    }
+    if factor != 1.0 && !attrs.contains("scale_factor") {
+        attrs.push("scale_factor", factor);
+    }
+    attrs.push("units", units);
+}
+
 /// An array as it is shown: of all elements, or of one field of structured elements.
 struct Shown {
     field: Option<String>,
     desc: ArrayDesc,
-    /// The unit of a date or time.
-    units: Option<String>,
+    time: Option<Time>,
 }
 
 /// The arrays of a store's array: one, or one per field.
@@ -161,7 +172,7 @@ fn arrays(meta: &ArrayMeta, files: &ChunkFiles) -> Result<Vec<Shown>> {
         }
         let desc = named(ArrayDesc::new(dtype, Shape::new(lengths), layout));
         let field = field.map(|field| field.path.clone());
-        Ok(Shown { field, desc, units: element.units.clone() })
+        Ok(Shown { field, desc, time: element.time.clone() })
     };
     match &meta.data_type {
         DataType::Plain(element) => Ok(vec![shown(element, None)?]),
@@ -170,7 +181,7 @@ fn arrays(meta: &ArrayMeta, files: &ChunkFiles) -> Result<Vec<Shown>> {
         }
         DataType::Variable { is_text } => {
             let desc = named(strings::read(files, meta, *is_text)?);
-            Ok(vec![Shown { field: None, desc, units: None }])
+            Ok(vec![Shown { field: None, desc, time: None }])
         }
     }
 }

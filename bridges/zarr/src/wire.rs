@@ -1,6 +1,7 @@
 //! Metadata documents: `zarr.json` of version 3, `.zarray`, `.zgroup` and `.zattrs` of version 2.
 
 mod data_type;
+mod extension;
 mod fill;
 mod keys;
 
@@ -14,8 +15,12 @@ use spile_core::tree;
 use spile_core::wire::ByteOrder;
 
 use crate::codec::{depends_on_order, step};
-pub(crate) use data_type::{DataType, Element, Field, numpy_element, type_name_3, zero_fill_3};
+pub(crate) use data_type::{
+    DataType, Element, Field, Time, numpy_element, type_name_3, zero_fill_3,
+};
 use data_type::{type_2, type_3};
+use extension::must_be_understood;
+pub(crate) use extension::name_and_configuration;
 use fill::fill_value;
 pub(crate) use keys::Keys;
 
@@ -130,6 +135,7 @@ fn quote_not_finite(text: &[u8]) -> Option<Vec<u8>> {
 impl ArrayMeta {
     /// Parses `zarr.json` of an array.
     pub(crate) fn version_3(meta: &Object, limits: &Limits) -> Result<Self> {
+        must_be_understood(meta)?;
         let shape = lengths(meta.get("shape"), "shape")?;
         let (type_name, data_type) = type_3(field(meta, "data_type")?)?;
         let (name, grid) = name_and_configuration(field(meta, "chunk_grid")?)?;
@@ -277,17 +283,6 @@ fn dimension_names(value: Option<&Value>) -> Option<Vec<Option<String>>> {
 
 fn field<'a>(meta: &'a Object, name: &str) -> Result<&'a Value> {
     meta.get(name).ok_or_else(|| malformed(format!("metadata without {name}")))
-}
-
-/// Name and configuration of an extension, which may be only a name.
-pub(crate) fn name_and_configuration(value: &Value) -> Result<(&str, Object)> {
-    if let Some(name) = value.as_str() {
-        return Ok((name, Object::new()));
-    }
-    let name = value.get("name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| malformed("extension without a name"))?;
-    let configuration = value.get("configuration").and_then(Value::as_object).cloned();
-    Ok((name, configuration.unwrap_or_default()))
 }
 
 fn lengths(value: Option<&Value>, what: &str) -> Result<Shape> {

@@ -64,6 +64,19 @@ pub fn main(args: Vec<OsString>) -> u8 {
     }
 }
 
+/// Runs a command line, whose first argument is the name of the program, and returns what it would print on standard
+/// output. For other front ends: nothing is printed, and errors are returned.
+pub fn call(args: Vec<OsString>) -> Result<Vec<u8>> {
+    let wrong = |e: clap::Error| Error::argument(reworded(e).to_string().trim().to_string());
+    let cli = parse(args).map_err(wrong)?;
+    let context =
+        Context { progress: false, colour: false, width: None, ..Context::new(&cli.global) };
+    reject_options(&cli.command)?;
+    let mut out = Output::kept(&context);
+    cmd::run(&cli.command, &context, &mut out)?;
+    out.into_bytes()
+}
+
 fn run(cli: &Cli, context: &Context) -> Result<Exit> {
     if let Command::Other(args) = &cli.command {
         return Err(unknown_command(&args[0]));

@@ -149,8 +149,11 @@ fn convert_and_compare(path: &Path, source: &Dataset) -> Tally {
             let added = row.what == "meaning" && row.second.as_ref() == Some(&with_mesh);
             format.info().name == "sdf" && added
         };
-        let is_known =
-            |row: &Row| adds_mesh(row) || plan.losses.iter().any(|loss| is_loss(row, loss));
+        let is_known = |row: &Row| {
+            adds_mesh(row)
+                || plan.contained.contains(&row.path)
+                || plan.losses.iter().any(|loss| is_loss(row, loss))
+        };
         let mut unknown = differences.iter().filter(|row| !is_known(row) && !is_addition(row));
         if let Some(row) = unknown.next() {
             tally.problems.push(format!("{place}: not declared: {row:?}"));

@@ -22,6 +22,8 @@ fn files_go_from_one_form_to_the_other_and_back() {
     good(folder, &["iotk", "convert", &original, "-o", "a.xml"]);
     good(folder, &["iotk", "convert", "a.xml", "-o", "a.dat"]);
     assert_eq!(fs::read(path("a.dat")).unwrap(), fs::read(&original).unwrap());
+    good(folder, &["iotk", "convert", "a.xml", "same.xml"]);
+    assert_eq!(fs::read(path("same.xml")).unwrap(), fs::read(path("a.xml")).unwrap());
     let other = ["--endian", "big", "--marker", "8", "--subrecord", "100", "--to", "binary"];
     good(folder, &[&["iotk", "convert", &original, "-o", "b.dat"][..], &other[..]].concat());
     assert_ne!(fs::read(path("b.dat")).unwrap(), fs::read(&original).unwrap());

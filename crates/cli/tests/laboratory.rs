@@ -36,6 +36,52 @@ fn channels_and_files_are_drawn_over_each_other_or_above_each_other() {
     assert_eq!((&named["x"]["label"], &named["y"]["label"]), (&"t".into(), &"u".into()));
 }
 
+#[test]
+fn columns_of_an_array_are_drawn_above_each_other() {
+    let folder = Folder::new();
+    folder.write("c.txt", "a b\n1 5\n2 7\n4 6\n");
+    assert_eq!(labels(&folder.json(&["plot", "c.txt", "data", "--json"])), ["a", "b"]);
+    let stacked = folder.json(&["plot", "c.txt", "data", "--stack", "--json"]);
+    let panels = stacked["panels"].as_array().unwrap();
+    assert_eq!((&panels[0]["y"]["label"], &panels[1]["y"]["label"]), (&"a".into(), &"b".into()));
+}
+
+#[test]
+fn many_points_that_are_not_evenly_spaced_keep_their_coordinates() {
+    let folder = Folder::new();
+    let rows = (0..5000_u32).map(|k| format!("{},{}\n", k * k, k % 7));
+    folder.write("t.csv", "time (s),u (V)\n".to_string() + &rows.collect::<String>());
+    let drawn = folder.json(&["plot", "t.csv", "u", "--json"]);
+    assert_eq!((&drawn["x"]["label"], &drawn["x"]["unit"]), (&"time".into(), &"s".into()));
+    let x = drawn["series"][0]["x"].as_array().unwrap();
+    let last = x.last().unwrap().as_f64().unwrap();
+    assert!(last > 0.9 * 4999.0_f64.powi(2), "{last}");
+}
+
+#[test]
+fn spectra_with_a_given_rate_have_hertz_and_name_the_quantity() {
+    let folder = Folder::new();
+    folder.write("x.bin", (0..=255).collect::<Vec<u8>>());
+    let raw = ["--from", "raw", "--type", "u8", "--rate", "1e6"];
+    let drawn = folder.json(&[&["spectrum", "x.bin", "--json"][..], &raw].concat());
+    assert_eq!((&drawn["x"]["unit"], &drawn["x"]["label"]), (&"Hz".into(), &"frequency".into()));
+    folder.write("c.txt", "1\n2\n1\n0\n1\n2\n1\n0\n");
+    let words = ["spectrogram", "c.txt", "--rate", "8", "--segment", "4", "--json"];
+    let drawn = folder.json(&words);
+    assert_eq!((&drawn["x"]["label"], &drawn["x"]["unit"]), (&"time".into(), &"s".into()));
+    assert_eq!(drawn["y"]["unit"], "Hz");
+    assert_eq!(drawn["map"]["label"], "power spectral density of data");
+}
+
+#[test]
+fn segments_with_trigger_times_convert_to_one_named_taf_file() {
+    let folder = Folder::with(&["lecroy/lecroy_le_sequence4.trc"]);
+    let made = folder.spile(&["taf", "convert", "lecroy_le_sequence4.trc", "-o", "s.taf"]);
+    let warning = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success() && warning.contains("not written: "), "{warning}");
+    assert_eq!(folder.names().iter().filter(|name| name.contains(".taf")).count(), 1);
+}
+
 /// A Keysight file with channels of these names, three samples each.
 fn keysight(names: &[&str]) -> Vec<u8> {
     let mut body = Vec::new();
@@ -178,9 +224,9 @@ fn complex_samples_are_drawn_as_two_parts() {
     let raw = ["--from", "raw", "--type", "complex64", "--rate", "2e6", "--json"];
     let drawn = folder.json(&[&["plot", "iq.raw"][..], &raw].concat());
     assert_eq!(labels(&drawn), ["data.real", "data.imag"]);
-    assert_eq!(drawn["series"][1]["y"], json!([-2.0, 8.0, 4.0]));
+    assert_eq!(drawn["series"][1]["low"], json!([-2.0, 8.0, 4.0]));
     let part = folder.json(&[&["plot", "iq.raw", "data[1:]"][..], &raw].concat());
-    assert_eq!(part["series"][0]["y"], json!([0.25, 3.0]));
+    assert_eq!(part["series"][0]["low"], json!([0.25, 3.0]));
 }
 
 #[test]
@@ -192,6 +238,7 @@ fn a_yokogawa_description_opens_its_samples() {
     fs::write(folder.path("a.hdr"), description).unwrap();
     fs::write(folder.path("a.wvf"), [0, 2, 0xff, 0xfe]).unwrap();
     assert_eq!(folder.good(&["cat", "a.hdr", "CH1"]), "1.0\n-1.0\n");
+    assert_eq!(folder.good(&["cat", "a.wvf", "CH1"]), "1.0\n-1.0\n");
     fs::remove_file(folder.path("a.wvf")).unwrap();
     assert!(folder.bad(&["info", "a.hdr"]).contains("Yokogawa waveform without its samples"));
 }

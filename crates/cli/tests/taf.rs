@@ -30,9 +30,30 @@ fn files_are_made_from_text_and_read_back() {
     let odd = folder.bad(&["taf", "create", "t.csv", "-t", "int7", "-o", "x.taf"]);
     assert!(odd.contains("unknown TAF element type \"int7\""), "{odd}");
     fs::write(folder.path("uneven.txt"), "0 1\n1 2\n3 4\n").unwrap();
-    let uneven = folder.bad(&["taf", "create", "uneven.txt", "--grid-column", "-o", "x.taf"]);
-    assert!(uneven.contains("not evenly spaced"), "{uneven}");
-    assert!(!folder.path("x.taf").exists());
+    let words = ["taf", "create", "uneven.txt", "--grid-column", "-o", "x.taf"];
+    let made = folder.spile(&words);
+    let warning = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{warning}");
+    assert!(warning.contains("row 2: the grid is not evenly spaced"), "{warning}");
+    assert_eq!(folder.good(&["taf", "read", "x.taf"]), "1\t0\t1\n2\t1\t2\n3\t3\t4\n");
+    let comments = folder.json(&["taf", "probe", "x.taf", "--json"])["comments"].clone();
+    assert_eq!(comments, "column 1: grid of dimension 1\n");
+}
+
+#[test]
+fn channels_of_an_oscilloscope_csv_file_are_columns_with_its_times() {
+    let folder = Folder::new();
+    let rigol = "X,CH1,CH2,Start,Increment,\nSequence,Volt,Volt,-1,0.5,\n0,1,4,\n1,2,5,\n2,3,6,\n";
+    folder.write("rigol.csv", rigol);
+    folder.good(&["taf", "create", "rigol.csv", "--grid-column", "-t", "64", "-o", "r.taf"]);
+    assert_eq!(folder.good(&["taf", "read", "r.taf"]), "-1\t1\t4\n-0.5\t2\t5\n0\t3\t6\n");
+    folder.good(&["taf", "create", "rigol.csv", "-t", "int16", "-o", "i.taf"]);
+    assert_eq!(folder.json(&["taf", "read", "i.taf", "--json"])["rows"][2][2], 6.0);
+    // One channel, whose times are not uniform.
+    folder.write("odd.csv", "Model,X\nVertical Units,V\n\nTIME,CH1\n0,1\n1,2\n50,3\n60,4\n");
+    let made = folder.spile(&["taf", "create", "odd.csv", "--grid-column", "-o", "o.taf"]);
+    assert!(made.status.success() && !made.stderr.is_empty());
+    assert_eq!(folder.good(&["taf", "read", "o.taf"]), "1\t0\t1\n2\t1\t2\n3\t50\t3\n4\t60\t4\n");
 }
 
 #[test]

@@ -50,6 +50,11 @@ pub trait FrameTable: Send + Sync {
     fn is_inherited(&self, _frame: u64) -> Result<bool> {
         Ok(false)
     }
+
+    /// Path of the array that the values are computed from; `None` if they are stored.
+    fn computed_from(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Frames of another table with the values that apply in them, stored or not.

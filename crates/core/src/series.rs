@@ -9,6 +9,7 @@
 //! form the frame axis.
 
 use std::collections::{HashMap, HashSet};
+use std::mem::replace;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -293,8 +294,8 @@ impl Union {
             }
             entry.attrs.retain(|name, value| node.attrs.get(name) == Some(value));
             if entry.id != node.id {
-                entry.mixed = true;
-                if let (Some(first), Some(own)) = (&entry.id, &node.id) {
+                let known = replace(&mut entry.mixed, true);
+                if let (false, Some(first), Some(own)) = (known, &entry.id, &node.id) {
                     let message = format!(
                         "identifier \"{own}\" in {name}, \"{first}\" before; arrays are matched by path"
                     );

@@ -28,6 +28,7 @@ use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Hint, Result};
+use spile_core::format::{Loss, LossKind};
 use spile_core::layout::ArrayDesc;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
@@ -126,6 +127,9 @@ pub enum Content {
     },
 }
 
+/// Why the array of a coordinate is no column of an array.
+const AS_COLUMN: &str = "it is a column of coordinates";
+
 /// Consecutive rows of one frame; in long tables consecutive indices of the first dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
@@ -185,7 +189,7 @@ impl<'a> Table<'a> {
         let axes = axes::axes(tree, &arrays, long, has_frames, &fits);
         for axis in &axes {
             if let Some(id) = axis.coord.node() {
-                left_out.insert(id, "it is a column of coordinates".into());
+                left_out.insert(id, AS_COLUMN.into());
             }
         }
         let points = axes.iter().map(|_| OnceLock::new()).collect();
@@ -276,6 +280,22 @@ impl<'a> Table<'a> {
     /// Why an array is not a column of the table; `None` if it is one.
     pub fn left_out(&self, id: NodeId) -> Option<&str> {
         self.left_out.get(&id).map(String::as_str)
+    }
+
+    /// Losses of arrays that are columns of coordinates are changes of their names.
+    pub fn with_renamed_axes(&self, mut losses: Vec<Loss>) -> Vec<Loss> {
+        let tree = self.content.tree();
+        for axis in &self.axes {
+            let Some(path) = axis.coord.node().map(|id| &tree.node(id).path) else { continue };
+            let is_axis = |loss: &&mut Loss| {
+                loss.kind == LossKind::Array && loss.path == *path && loss.reason == AS_COLUMN
+            };
+            for loss in losses.iter_mut().filter(is_axis) {
+                loss.kind = LossKind::Name;
+                loss.reason = format!("it is the column \"{}\"", axis.name);
+            }
+        }
+        losses
     }
 
     /// Number of rows of the table for each index of the first dimension.

@@ -2,7 +2,7 @@
 
 mod contained;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub struct Plan {
     /// Number of arrays that are written.
     pub arrays: u64,
     /// Paths of arrays that are not written and whose values other arrays have.
-    contained: HashSet<String>,
+    pub contained: BTreeSet<String>,
 }
 
 /// A loss as JSON.

@@ -147,6 +147,9 @@ impl Row {
 /// Compares two files. Byte order, element order and compression are not differences, nor is the form of a
 /// coordinate: a uniform one and an array with exactly its points are equal.
 pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
+    let ids = |pick: &Pick| pick.with_ids_of(first.tree()).with_ids_of(second.tree());
+    let (pick, ignore) = (ids(&rules.pick), rules.ignore.as_ref().map(ids));
+    let rules = &Rules { pick, ignore, ..rules.clone() };
     let missing = HashSet::new();
     let mut work = Work { files: [first, second], rules, missing, diff: Diff::default() };
     work.files()?;

@@ -133,9 +133,24 @@ impl Pick {
         self.wants(&node.path) || node.id.as_ref().is_some_and(|id| self.wants(id))
     }
 
-    /// The selected nodes in file order. Fails if nothing matches the patterns.
+    /// The same selection with the native identifiers of `tree` that differ from a pattern only in case, for
+    /// patterns that are not a path or an identifier.
+    pub fn with_ids_of(&self, tree: &Tree) -> Self {
+        let mut pick = self.clone();
+        let ids = || tree.iter().filter_map(|(_, node)| node.id.as_deref());
+        for pattern in self.patterns.iter().map(|pattern| pattern.trim_matches('/')) {
+            if tree.at(pattern).is_none() && !ids().any(|id| id == pattern) {
+                let alike = ids().filter(|id| id.eq_ignore_ascii_case(pattern));
+                pick.patterns.extend(alike.map(String::from));
+            }
+        }
+        pick
+    }
+
+    /// The selected nodes in file order; the case of identifiers is ignored. Fails if nothing matches the patterns.
     pub fn nodes<'a>(&self, tree: &'a Tree) -> Result<Vec<(NodeId, &'a Node)>> {
-        let found: Vec<_> = tree.iter().filter(|(_, node)| self.wants_node(node)).collect();
+        let pick = self.with_ids_of(tree);
+        let found: Vec<_> = tree.iter().filter(|(_, node)| pick.wants_node(node)).collect();
         if found.is_empty() && self.globs.is_some() {
             let asked = self.patterns.join(" ");
             return Err(
@@ -195,6 +210,8 @@ fn bad_pattern(pattern: &str, error: &globset::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use spile_core::{DType, Limits, ROOT};
+
     use super::*;
 
     fn pick(pattern: &str) -> Pick {
@@ -211,6 +228,26 @@ mod tests {
         assert!(pick("/a/").wants("a/b/c"));
         assert!(!pick("a").wants("ab/c"));
         assert!(Pick::new(&["[".into()]).is_err());
+    }
+
+    #[test]
+    fn the_case_of_identifiers_is_ignored_unless_one_is_equal() {
+        let mut tree = Tree::new(&Limits::default());
+        for (path, id) in [("Field Ex", "ex"), ("Ions", "n/Ion"), ("ions", "n/ion")] {
+            let desc = ArrayDesc::inline(DType::U8, Shape::new([0]), Vec::new());
+            let node = tree.add_array(ROOT, path, desc).unwrap();
+            tree.node_mut(node).id = Some(id.into());
+        }
+        let found = |patterns: &[&str]| -> Vec<String> {
+            let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+            let nodes = Pick::new(&patterns).unwrap().nodes(&tree).unwrap();
+            nodes.into_iter().map(|(_, node)| node.path.clone()).collect()
+        };
+        assert_eq!(found(&["EX"]), ["Field Ex"]);
+        assert_eq!(found(&["Ions", "Ex"]), ["Field Ex", "Ions"]);
+        assert_eq!(found(&["n/ion"]), ["ions"]);
+        assert_eq!(found(&["N/ION"]), ["Ions", "ions"]);
+        assert!(Pick::new(&["E".into()]).unwrap().nodes(&tree).is_err());
     }
 
     #[test]

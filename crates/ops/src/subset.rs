@@ -75,13 +75,24 @@ fn retain_in(tree: &Tree, frames: &Arc<[u64]>, wanted: &mut HashSet<NodeId>) {
     let sources: HashSet<NodeId> =
         wanted.iter().filter_map(|id| array(*id)?.layout.same()).collect();
     let parents: HashSet<NodeId> = wanted.iter().map(|id| tree.node(*id).parent).collect();
-    wanted.retain(|id| match array(*id).map(|desc| &desc.layout) {
-        Some(Layout::PerFrame(table)) if !sources.contains(id) => {
+    let mut removed = HashSet::new();
+    for id in wanted.iter().filter(|id| !sources.contains(id)) {
+        if let Some(Layout::PerFrame(table)) = array(*id).map(|desc| &desc.layout) {
             let some: &dyn FrameTable = &SomeCells::new(table.clone(), frames.clone());
-            some.cells().next().is_some()
+            if some.cells().next().is_none() {
+                removed.insert(*id);
+            }
+        }
+    }
+    // What is computed from a removed array has only its default.
+    let is_kept = |id: &NodeId| match array(*id).map(|desc| &desc.layout) {
+        Some(Layout::PerFrame(table)) => {
+            let from = table.computed_from().and_then(|path| tree.at(path));
+            !removed.contains(id) && from.is_none_or(|from| !removed.contains(&from))
         }
         _ => true,
-    });
+    };
+    wanted.retain(is_kept);
     let mut kept = HashSet::new();
     for mut id in wanted.iter().copied() {
         if array(id).is_some() || !parents.contains(&id) {

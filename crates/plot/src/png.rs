@@ -5,7 +5,7 @@ mod fallback;
 use std::fmt;
 
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{Options, Tree};
+use resvg::usvg::{FontResolver, Options, Tree};
 
 /// Maximum number of pixels; rendering needs four bytes per pixel.
 const MAX_PIXELS: u64 = 1 << 27;
@@ -64,7 +64,9 @@ pub(crate) fn render(
         return Err(size());
     }
     let (svg, fontdb) = fallback::prepared(svg);
-    let options = Options { fontdb, ..Options::default() };
+    let font_resolver =
+        FontResolver { select_fallback: Box::new(fallback::face), ..FontResolver::default() };
+    let options = Options { fontdb, font_resolver, ..Options::default() };
     let tree = Tree::from_str(&svg, &options).map_err(|e| PlotError::Render(e.to_string()))?;
     let mut canvas = Pixmap::new(width, height).ok_or_else(size)?;
     let fill =

@@ -34,7 +34,7 @@ pub(crate) enum Line {
 }
 
 /// Parses a line into `numbers`. Numbers are separated by white space, commas, semicolons or `&`; `#` begins
-/// a comment. In a line with semicolons or tabs, commas may be decimal marks.
+/// a comment. In a line with semicolons, tabs or blanks, commas may be decimal marks.
 pub(crate) fn parse_line(line: &[u8], numbers: &mut Vec<f64>) -> Line {
     numbers.clear();
     let line = line.split(|b| *b == b'#').next().unwrap_or(&[]);
@@ -82,7 +82,15 @@ fn has_decimal_commas(line: &[u8]) -> bool {
     let digit = |at: Option<usize>| at.and_then(|at| line.get(at)).is_some_and(u8::is_ascii_digit);
     let inside = |at: usize| digit(at.checked_sub(1)) && digit(at.checked_add(1));
     let mut commas = line.iter().enumerate().filter(|(_, b)| **b == b',');
-    line.iter().any(|b| matches!(b, b';' | b'\t')) && commas.all(|(at, _)| inside(at))
+    let separated = line.iter().any(|b| matches!(b, b';' | b'\t')) || has_blanks_only(line);
+    separated && commas.all(|(at, _)| inside(at))
+}
+
+/// Whether blanks separate numbers of at most one comma each, none of which has a decimal point.
+fn has_blanks_only(line: &[u8]) -> bool {
+    let mut tokens = line.trim_ascii().split(|b| *b == b' ').filter(|token| !token.is_empty());
+    let at_most_one = |token: &[u8]| token.split(|b| *b == b',').count() <= 2;
+    !line.contains(&b'.') && tokens.clone().count() > 1 && tokens.all(at_most_one)
 }
 
 /// Whether the line is a row that was cut inside its last number: `1.5 2.5e`.
@@ -329,6 +337,9 @@ mod tests {
             ("1,5;-2,25e3;3", &[1.5, -2250.0, 3.0][..]),
             ("1,5\t2,5", &[1.5, 2.5]),
             ("1,5, 2", &[1.0, 5.0, 2.0]),
+            ("-1,5 2,25  3", &[-1.5, 2.25, 3.0]),
+            ("1,5 2.5", &[1.0, 5.0, 2.5]),
+            ("1,2,3 4", &[1.0, 2.0, 3.0, 4.0]),
             ("1,\t2,\t3", &[1.0, 2.0, 3.0]),
             ("1,5;2,", &[1.0, 5.0, 2.0]),
         ] {

@@ -323,6 +323,10 @@ impl FrameTable for Cells {
             FrameCell { shape: Shape::new([3, 3]), layout: Layout::Inline(bytes.into(), Order::C) }
         }))
     }
+
+    fn computed_from(&self) -> Option<&str> {
+        Some(BOX)
+    }
 }
 
 impl Native for OpenFile {

@@ -116,6 +116,7 @@ pub struct Writer {
     new_names: Option<Block>,
     mode: Mode,
     frames_since_commit: u64,
+    committed_frames: u64,
     last_commit: Instant,
     limits: Limits,
     closed: bool,
@@ -216,6 +217,7 @@ impl Writer {
             new_names: None,
             mode,
             frames_since_commit: 0,
+            committed_frames: frame,
             last_commit: Instant::now(),
             limits: *limits,
             closed: false,
@@ -439,9 +441,10 @@ impl Writer {
         Ok(&self.file)
     }
 
-    /// Number of committed frames.
+    /// Number of frames that were completed before the last commit. Frames without chunks at the end are counted,
+    /// but are not part of the file.
     pub fn committed_frames(&self) -> u64 {
-        self.pending.first().or(self.current.first()).map_or(self.frame, |entry| entry.frame)
+        self.committed_frames
     }
 
     /// Commits the completed frames and returns the chunk `name` of a frame, see [`File::find_chunk`].

@@ -130,3 +130,23 @@ fn an_open_tree_grows_with_its_file() {
         assert!(!reader.refresh().unwrap(), "nothing new");
     }
 }
+
+#[test]
+fn frames_without_chunks_are_counted_after_a_commit_only() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    let about = About { application: "test".into(), schema: "none".into(), schema_version: 0 };
+    let mut writer =
+        Writer::create(&path, Overwrite::Never, Version::V2_1, &about, Mode::default()).unwrap();
+    writer.end_frame().unwrap();
+    assert_eq!((writer.committed_frames(), writer.nframes()), (0, 1));
+    writer.flush().unwrap();
+    assert_eq!((writer.committed_frames(), writer.nframes()), (1, 1));
+    writer.write_chunk("x", Type::UInt8, 1, 1, &[1]).unwrap();
+    writer.end_frame().unwrap();
+    writer.end_frame().unwrap();
+    assert_eq!((writer.committed_frames(), writer.nframes()), (1, 3));
+    writer.write_chunk("y", Type::UInt8, 1, 1, &[1]).unwrap();
+    writer.flush().unwrap();
+    assert_eq!((writer.committed_frames(), writer.nframes()), (3, 3));
+}

@@ -78,7 +78,8 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         }
         let unknown =
             element.tag.get_raw("type").filter(|name| Type::from_name(name.trim_ascii()).is_none());
-        if let Some(name) = unknown {
+        // `type="1/r"` of a pseudopotential describes an element without data.
+        if let Some(name) = unknown.filter(|_| !element.data.is_empty()) {
             let message = format!("unknown type \"{}\"; read as text", name.escape_ascii());
             report.warn("iotk-036", message).in_object(object()).at(element.offset);
         }

@@ -74,9 +74,13 @@ fn losses(content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
 }
 
 fn target_of(path: &Path) -> Target {
+    if is_text_name(path) { Target::Text } else { Target::default() }
+}
+
+/// Whether files with such a name are written as text.
+pub fn is_text_name(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let text = TEXT_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension));
-    if text { Target::Text } else { Target::default() }
+    TEXT_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension))
 }
 
 /// What is written next.

@@ -67,6 +67,7 @@ mod write;
 pub use convert_form::{Converted, Heads, convert, convert_with};
 pub use element_data::ElementData;
 pub use event::{Data, Event, Events, Form, Item};
+pub use from_tree::is_text_name;
 pub use index::{Cursor, Element, Index, Markup};
 pub use read::File;
 pub use scalar::Style;

@@ -27,6 +27,8 @@ pub(crate) const DENSITY_UNITS: &str = "e/Bohr^3";
 
 /// Units and names of densities.
 const DENSITY: (&str, &str) = (DENSITY_UNITS, "electron density");
+const KINETIC: (&str, &str) = ("Ry/Bohr^3", "kinetic energy density");
+const KINETIC_SPIN: (&str, &str) = ("Ry/Bohr^3", "kinetic energy density, spin up minus down");
 pub(crate) const SPIN: (&str, &str) = ("mu_B/Bohr^3", "spin density, up minus down");
 pub(crate) const MAGNETIZATION: (&str, &str) = ("mu_B/Bohr^3", "magnetization density");
 
@@ -48,7 +50,7 @@ pub(crate) struct PlaneWaves {
 enum Content {
     /// One array of `stored` elements per component: the total density, then the spin density or the
     /// three components of the magnetization.
-    Density(Vec<ArrayDesc>),
+    Density(Quantity, Vec<ArrayDesc>),
     Wavefunctions(Box<Wavefunctions>),
 }
 
@@ -68,6 +70,60 @@ struct Wavefunctions {
 /// A double-precision complex number in the byte order of `like`.
 fn complex(like: DType) -> Option<DType> {
     DType::new(Kind::Complex, 16, like.order())
+}
+
+/// The quantity of a density, which only the name of its file tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Quantity {
+    Charge,
+    /// Of runs with a meta-GGA functional.
+    KineticEnergy,
+}
+
+/// Names of a component of a density.
+struct Names {
+    /// The coefficients, as in HDF5 files.
+    stored: &'static str,
+    /// The density in real space.
+    real: &'static str,
+    units: &'static str,
+    title: &'static str,
+}
+
+/// The components of the magnetization in real space.
+const MAGNETIZATION_VECTOR: [&str; 3] = ["magnetization_x", "magnetization_y", "magnetization_z"];
+
+impl Quantity {
+    /// The quantity of the density in the file with this name without its extension.
+    pub(crate) fn of_file(stem: &str) -> Option<Self> {
+        match stem {
+            "charge-density" => Some(Self::Charge),
+            "ekin-density" => Some(Self::KineticEnergy),
+            _ => None,
+        }
+    }
+
+    /// The name of the file without its extension.
+    pub(crate) fn file(self) -> &'static str {
+        match self {
+            Self::Charge => "charge-density",
+            Self::KineticEnergy => "ekin-density",
+        }
+    }
+
+    /// The names of component `number` of `all`.
+    fn names(self, number: usize, all: usize) -> Names {
+        let (stored, real, (units, title)) = match (self, number, all) {
+            (Self::KineticEnergy, 0, _) => ("rhotot_g", "kinetic_energy_density", KINETIC),
+            (Self::KineticEnergy, ..) => ("rhodiff_g", "kinetic_energy_spin_density", KINETIC_SPIN),
+            (Self::Charge, 0, _) => ("rhotot_g", "density", DENSITY),
+            (Self::Charge, _, 2) => ("rhodiff_g", "magnetization", SPIN),
+            (Self::Charge, 1, _) => ("m_x", MAGNETIZATION_VECTOR[0], MAGNETIZATION),
+            (Self::Charge, 2, _) => ("m_y", MAGNETIZATION_VECTOR[1], MAGNETIZATION),
+            (Self::Charge, ..) => ("m_z", MAGNETIZATION_VECTOR[2], MAGNETIZATION),
+        };
+        Names { stored, real, units, title }
+    }
 }
 
 /// The node and the grid of densities in real space.
@@ -108,7 +164,7 @@ impl PlaneWaves {
     fn shifted(mut self, start: u64) -> Result<Self> {
         let mut arrays = vec![&mut self.miller];
         match &mut self.content {
-            Content::Density(components) => arrays.extend(components),
+            Content::Density(_, components) => arrays.extend(components),
             Content::Wavefunctions(waves) => arrays.push(&mut waves.coefficients),
         }
         for array in arrays {
@@ -117,16 +173,34 @@ impl PlaneWaves {
         Ok(self)
     }
 
-    /// Whether it is a density, not wavefunctions.
-    fn is_density(&self) -> bool {
-        matches!(self.content, Content::Density(_))
+    /// This as the file named `stem` without its extension.
+    pub(crate) fn named(mut self, stem: &str) -> Self {
+        if let (Content::Density(own, _), Some(quantity)) =
+            (&mut self.content, Quantity::of_file(stem))
+        {
+            *own = quantity;
+        }
+        self
+    }
+
+    /// The quantity of a density; `None` for wavefunctions.
+    fn quantity(&self) -> Option<Quantity> {
+        match self.content {
+            Content::Density(quantity, _) => Some(quantity),
+            Content::Wavefunctions(_) => None,
+        }
     }
 
     /// What the file contains, for people.
     fn summary(&self) -> String {
         let count = self.count();
         match &self.content {
-            Content::Density(_) => format!("charge density, {count} plane waves"),
+            Content::Density(Quantity::Charge, _) => {
+                format!("charge density, {count} plane waves")
+            }
+            Content::Density(Quantity::KineticEnergy, _) => {
+                format!("kinetic energy density, {count} plane waves")
+            }
             Content::Wavefunctions(waves) => {
                 format!("wavefunctions, {} bands of {count} plane waves", waves.bands)
             }
@@ -184,9 +258,10 @@ impl PlaneWaves {
     ) -> Result<()> {
         let miller = self.add_vectors(tree, group)?;
         match &self.content {
-            Content::Density(components) => {
+            Content::Density(quantity, components) => {
                 for (k, stored) in components.iter().enumerate() {
-                    self.add_component(tree, group, real, (k, components.len()), stored, &miller)?;
+                    let names = quantity.names(k, components.len());
+                    self.add_component(tree, group, real, names, stored, &miller)?;
                 }
                 Ok(())
             }
@@ -194,24 +269,16 @@ impl PlaneWaves {
         }
     }
 
-    /// Adds component `number` of `all` of a density.
+    /// Adds a component of a density.
     fn add_component(
         &self,
         tree: &mut Tree,
         group: NodeId,
         real: Option<RealSpace>,
-        (number, all): (usize, usize),
+        Names { stored: name, real: short, units, title }: Names,
         stored: &ArrayDesc,
         miller: &ArrayDesc,
     ) -> Result<()> {
-        // The names of the HDF5 files.
-        let (name, short, (units, title)) = match (number, all) {
-            (0, _) => ("rhotot_g", "density", DENSITY),
-            (_, 2) => ("rhodiff_g", "magnetization", SPIN),
-            (1, _) => ("m_x", "magnetization_x", MAGNETIZATION),
-            (2, _) => ("m_y", "magnetization_y", MAGNETIZATION),
-            _ => ("m_z", "magnetization_z", MAGNETIZATION),
-        };
         let mut own = self.complete(stored, vec![self.count()], Mirror::Conjugate);
         own.dims = vec!["G".into()];
         let id = tree.add_array(group, name, own.clone())?;
@@ -234,8 +301,8 @@ impl PlaneWaves {
         field.coords = grid.iter().map(step).collect();
         let mut meaning = Semantics::role(Role::Field);
         meaning.centring = Some(Centring::Node);
-        if all > 2 && number > 0 {
-            let index = u8::try_from(number - 1).unwrap_or(0);
+        if let Some(index) = MAGNETIZATION_VECTOR.iter().position(|name| *name == short) {
+            let index = u8::try_from(index).unwrap_or(0);
             meaning.component = Some(Component { vector: "magnetization".into(), index });
         }
         let id = tree.add_array(group, short, field.with_semantics(meaning))?;

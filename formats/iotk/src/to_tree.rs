@@ -1,6 +1,7 @@
 //! The tree view of a file: tags are groups, data are arrays, attributes are typed.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use spile_core::format::{Native, Object, Region};
 use spile_core::{
@@ -108,7 +109,8 @@ pub(crate) fn to_tree(file: &File) -> Result<FileTree> {
     if let Form::Binary(framing) = file.form()
         && let Some(waves) = records::parse(file.source(), file.raw_records(), framing.order)?
     {
-        waves.add(&mut tree, ROOT, None)?;
+        let name = file.source().path().and_then(Path::file_stem).unwrap_or_default();
+        waves.named(&name.to_string_lossy()).add(&mut tree, ROOT, None)?;
         return Ok(FileTree { tree, nodes: Vec::new(), mismatches: Vec::new() });
     }
     for (k, record) in file.raw_records().iter().enumerate() {
@@ -304,7 +306,7 @@ pub(crate) fn attributes(tag: &Tag, hidden: &[&str]) -> Attrs {
 /// numbers.
 pub(crate) fn parse_value(name: &str, text: &str) -> Value {
     let as_text = || Value::Text(text.to_string());
-    if name.to_ascii_lowercase().ends_with("version") {
+    if name.to_ascii_lowercase().ends_with("version") || upf::is_text(name) {
         return as_text();
     }
     if let Some((re, im)) = text.split_once(',') {

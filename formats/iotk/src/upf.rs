@@ -15,7 +15,7 @@ mod v1;
 
 use spile_core::{Attrs, NodeId, ROOT, Report, Result, Source, Tree, Value};
 
-pub(crate) use attributes::{add_types, typed_value};
+pub(crate) use attributes::{add_types, is_text, typed_value};
 pub(crate) use functions::add_functions;
 
 use crate::index::{Element, Index};

@@ -194,8 +194,12 @@ fn golden_files_are_written_without_losses() {
     for name in ["data-file.xml", "charge-density.dat", "K00001/evc.dat", "K00001/eigenval.xml"] {
         assert_eq!(declared(&open(golden("qe54_si/si.save").join(name)), "a.xml"), [], "{name}");
     }
-    // Assembled arrays of the linked files are assembled again.
-    assert_eq!(declared(&open(golden("qe54_si/si.save")), "a.dat"), []);
+    // Assembled arrays of the linked files are assembled again, but for the names of dimensions of plane waves.
+    let losses = declared(&open(golden("qe54_si/si.save")), "a.dat");
+    let is_dimension = |(path, kind, _): &(String, LossKind, Option<String>)| {
+        path.starts_with("wavefunctions/") && *kind == LossKind::Dimensions
+    };
+    assert!(losses.iter().all(is_dimension), "{losses:?}");
 }
 
 #[test]

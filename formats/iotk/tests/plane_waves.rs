@@ -313,6 +313,29 @@ fn a_file_alone_has_its_coefficients_and_miller_indices() {
     assert_eq!(complex(&run, "rhotot_g"), symmetric(1.0));
 }
 
+#[test]
+fn a_meta_gga_run_has_the_kinetic_energy_density() {
+    let temp = tempfile::tempdir().unwrap();
+    let framing = Framing::default();
+    let put = |name: &str, bytes: &[u8]| fs::write(temp.path().join(name), bytes).unwrap();
+    put("data-file-schema.xml", schema("", "0.5").as_bytes());
+    put("charge-density.dat", &density(framing, false, &[symmetric(1.0)]));
+    put("ekin-density.dat", &density(framing, false, &[symmetric(3.0), symmetric(0.5)]));
+    put("paw.txt", b" 0.5 0.25\n");
+    let run = open(temp.path());
+    let array = run.array("kinetic_energy_density").unwrap();
+    assert_eq!(array.units(), Some("Ry/Bohr^3"));
+    assert_eq!(complex(&run, "ekin-density/rhotot_g"), symmetric(3.0));
+    assert_eq!(complex(&run, "ekin-density/rhodiff_g"), symmetric(0.5));
+    let (kinetic, charge) = (numbers(&run, "kinetic_energy_density"), numbers(&run, "density"));
+    assert!(kinetic.iter().zip(&charge).all(|(t, n)| (t - 3.0 * n).abs() < 1e-12));
+    assert_eq!(numbers(&run, "kinetic_energy_spin_density").len(), kinetic.len());
+    // Files that are not read are notes.
+    let notes = run.warnings().iter().filter(|finding| finding.code == "iotk-054");
+    let notes: Vec<Option<&str>> = notes.map(|finding| finding.object.as_deref()).collect();
+    assert_eq!(notes, [Some("paw.txt")]);
+}
+
 /// Otherwise the plane wave would be counted as another one.
 #[test]
 fn miller_indices_beyond_the_grid_are_an_error() {

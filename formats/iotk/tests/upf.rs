@@ -137,9 +137,39 @@ fn end_tags_without_begin_tags_are_warnings_in_pseudopotentials_only() {
     let unclosed = "<UPF version='2'><PP_INFO>write to <someone></PP_INFO><PP_MESH/></UPF>";
     let codes: Vec<_> = open(unclosed).warnings().iter().map(|w| w.code).collect();
     assert_eq!(codes, ["iotk-045"]);
+    // A begin tag where an end tag belongs, as in the files of GIPAW.
+    let doubled = format!(
+        "{V1}<PP_PAW>\n<PP_PAW_FORMAT_VERSION>\n0.1\n</PP_PAW_FORMAT_VERSION>\n<PP_PAW>\n</PP_PAW>\n"
+    );
+    let upf = open(&doubled);
+    assert_eq!(upf.warnings().iter().map(|w| w.code).collect::<Vec<_>>(), ["iotk-045"]);
+    assert_eq!(numbers(&upf, "UPF/PP_RHOATOM"), [0.0, 1.0, 2.0, 3.0]);
+    let cut = &doubled[..doubled.len() - "</PP_PAW>\n".len()];
+    let error = Dataset::open(&Iotk, Source::memory(cut), &(&Limits::default()).into());
+    assert_eq!(error.err().unwrap().code(), "iotk-009");
     let other = Source::memory("<Root><a></b></Root>");
     let error = Dataset::open(&Iotk, other, &(&Limits::default()).into()).err().unwrap();
     assert_eq!(error.code(), "iotk-008");
+}
+
+/// Quantum ESPRESSO 6.6 and later misses attributes after a line end in a tag.
+#[test]
+fn tags_are_on_one_line_and_dates_are_text() {
+    let text = V1.replace("1Jan2004", "3    2 2014").replace("A. Nobody", "1 2");
+    let upf = open(&text);
+    assert_eq!(attr(&upf, "UPF/PP_HEADER", "date"), &Value::from("3    2 2014"));
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.UPF");
+    assert_eq!(Iotk.losses(&upf, &path).unwrap().len(), 0, "{:?}", Iotk.losses(&upf, &path));
+    let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
+    Iotk.write(&upf, &mut sink, &WriteOptions::default()).unwrap();
+    sink.commit().unwrap();
+    let written = std::fs::read_to_string(&path).unwrap();
+    let header = written.lines().find(|line| line.contains("<PP_HEADER ")).unwrap();
+    assert!(header.ends_with("/>") && header.contains("date=\"3    2 2014\""), "{header}");
+    assert!(written.lines().filter(|line| line.contains("<PP_")).all(|line| line.ends_with('>')));
+    assert_eq!(attr(&open(&written), "UPF/PP_HEADER", "date"), &Value::from("3    2 2014"));
+    assert_eq!(attr(&open(&written), "UPF/PP_HEADER", "author"), &Value::from("1 2"));
 }
 
 #[test]

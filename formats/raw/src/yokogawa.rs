@@ -25,7 +25,7 @@ static INFO: FormatInfo = FormatInfo {
     title: "Yokogawa oscilloscope waveforms, .hdr with .wvf (experimental)",
     users: "laboratories with Yokogawa DL and WE instruments",
     specification: "WVF File Access Toolkit, IM 707713-61E",
-    extensions: &["hdr"],
+    extensions: &["hdr", "wvf"],
     read: Grade::Partial,
     write: Grade::None,
     check: Grade::Complete,
@@ -44,6 +44,7 @@ impl Format for Yokogawa {
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let source = description_of(source)?;
         let samples = samples_of(&source)?;
         let start = source.len();
         let len = options.limits.allow(start.min(LONGEST).saturating_mul(4), "the description")?;
@@ -61,6 +62,19 @@ impl Format for Yokogawa {
 }
 
 impl Checker for Yokogawa {}
+
+/// The description, which is beside the file if that has the extension of samples. Fails if it does not exist.
+fn description_of(source: Source) -> Result<Source> {
+    let is_samples = |path: &&Path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("wvf"));
+    let Some(path) = source.path().filter(is_samples) else { return Ok(source) };
+    let mut candidates = ["hdr", "HDR"].map(|extension| path.with_extension(extension)).into_iter();
+    let found = candidates.find(|other| other.is_file());
+    let missing = || {
+        let message = "Yokogawa samples without their description: no file of the same name with the extension .hdr";
+        Error::unsupported("yokogawa-007", message).at(0)
+    };
+    Source::open(found.ok_or_else(missing)?)
+}
 
 /// The file of the samples, beside the description. Fails if it does not exist.
 fn samples_of(source: &Source) -> Result<PathBuf> {

@@ -60,10 +60,10 @@ impl FormatWriter for Scda {
         };
         let user = if user.len() <= USER { user } else { &[] };
         let mut writer = Writer::over(&Serial, Box::new(&*sink), user, Options::default())?;
-        describe(&Serial, &mut writer, Ok(group("", tree.attrs())))?;
+        describe(&mut writer, Ok(group("", tree.attrs())))?;
         for (_, node) in tree.iter() {
             match &node.array {
-                None => describe(&Serial, &mut writer, Ok(group(&node.path, &node.attrs)))?,
+                None => describe(&mut writer, Ok(group(&node.path, &node.attrs)))?,
                 Some(array) => write_array(content, node, array, &mut writer)
                     .map_err(|e| e.in_object(format!("array \"{}\"", node.path)))?,
             }
@@ -130,7 +130,7 @@ fn write_array(
     let fetch = |at, out: &mut [u8]| bytes.fetch(at, out);
     let elements = Elements::Fetched(bytes.len(), &fetch);
     let (user, size) = (field.user().to_vec(), field.bytes()?);
-    describe(&Serial, writer, Ok(Description::Field(Box::new(field))))?;
+    describe(writer, Ok(Description::Field(Box::new(field))))?;
     match data {
         Data::Block => writer.block_from(&user, 0, size, Some(elements), false),
         Data::Array(count) => writer.array(&user, &[count], size, elements, false),

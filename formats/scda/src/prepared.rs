@@ -36,6 +36,13 @@ impl Prepared {
         Self { hash: hash(&|hasher| arguments.hash(hasher)), optional, checked }
     }
 
+    /// Adds arguments that are the same on every rank, and checks.
+    pub(crate) fn and(self, arguments: impl Hash, checked: Result<()>) -> Self {
+        let Self { hash, optional, checked: before } = self;
+        let all = Self::new((hash, arguments), None::<()>, before.and(checked));
+        Self { optional, ..all }
+    }
+
     /// Fails if the optional arguments of two ranks differ; `most` are the maxima of [`Prepared::optional`].
     pub(crate) fn compare(most: [u64; 2]) -> Result<()> {
         if most == [0; 2] || most[0] == !most[1] { Ok(()) } else { Err(different_arguments()) }

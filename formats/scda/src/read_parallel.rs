@@ -124,8 +124,12 @@ impl<'c> Cursor<'c> {
     /// file. With `decode`, a section that follows the compression convention is decoded.
     pub fn next(&mut self, decode: bool) -> Result<Option<SectionHeader>> {
         self.agree_alike(Ok(()), decode)?;
+        self.read_header(decode)
+    }
+
+    /// [`Cursor::next`] with an argument that is known to be the same on every rank.
+    pub(crate) fn read_header(&mut self, decode: bool) -> Result<Option<SectionHeader>> {
         self.skip()?;
-        self.prepared.take();
         let fetch = |at, len| read_on_all(self.comm, &*self.file, at, len);
         // All ranks parse the same bytes and need not agree on the result.
         let headers = Headers::read(self.at, self.file.len(), decode, fetch);
@@ -238,6 +242,29 @@ impl<'c> Cursor<'c> {
         };
         self.agree(read)?;
         self.close()
+    }
+
+    /// Reads the bytes of a B section on all ranks, which agree on the result of `allowed` first.
+    pub(crate) fn block_on_all(&mut self, allowed: Result<()>) -> Result<Vec<u8>> {
+        let opened = self.open_as(Kind::Block).map(|open| {
+            let Headers { size, announcement, data, .. } = &open.headers;
+            (data.end(), data.size, announcement.is_some().then_some(*size))
+        });
+        let checked = allowed.and(opened).and_then(|(at, stored, decoded)| {
+            let bytes = stored.saturating_add(decoded.unwrap_or(0));
+            self.limits.allow(bytes, "the block")?;
+            Ok((at, stored, decoded))
+        });
+        let (at, stored, decoded) = self.agree(checked)?;
+        let mut bytes = read_on_all(self.comm, &*self.file, at, stored as usize)?;
+        if let Some(size) = decoded {
+            let mut whole = vec![0; size as usize];
+            let done = Convention.decode(&bytes, &mut whole).map_err(|e| e.at(at));
+            done.map_err(|e| e.with_path(&self.path))?;
+            bytes = whole;
+        }
+        self.close()?;
+        Ok(bytes)
     }
 
     /// Reads this rank's elements of an A section in file order. `counts` is the number of elements of
@@ -388,10 +415,10 @@ impl<'c> Cursor<'c> {
     fn partition(&self, open: &Open, counts: &[u64]) -> Result<(u64, u64)> {
         let sum = counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
         if counts.len() != self.comm.size() || sum != Some(open.headers.data.count) {
+            let (count, ranks, numbers) = (open.headers.data.count, self.comm.size(), counts.len());
+            let sum = sum.map_or_else(|| "more than 2^64".into(), |sum| sum.to_string());
             return Err(Error::argument(format!(
-                "expected a partition of {} elements on {} ranks, found {counts:?}",
-                open.headers.data.count,
-                self.comm.size()
+                "expected a partition of {count} elements on {ranks} ranks, found {sum} on {numbers}"
             )));
         }
         let rank = self.comm.rank();
@@ -405,7 +432,7 @@ impl<'c> Cursor<'c> {
 
     /// The result of this rank if all ranks succeed with the same `arguments`, otherwise the same error on
     /// all.
-    fn agree_alike<T>(&self, mine: Result<T>, arguments: impl Hash) -> Result<T> {
+    pub(crate) fn agree_alike<T>(&self, mine: Result<T>, arguments: impl Hash) -> Result<T> {
         self.agree_call(mine, arguments, [0; 2]).map(|(mine, _)| mine)
     }
 

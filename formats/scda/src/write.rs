@@ -137,11 +137,16 @@ impl<'c> Writer<'c> {
         self.prepared.set(Some(Prepared::new(arguments, optional, checked)));
     }
 
+    /// Adds arguments and checks to those of [`Writer::prepare`].
+    pub(crate) fn prepare_more(&mut self, arguments: impl Hash, checked: Result<()>) {
+        let prepared = self.prepared.take().unwrap_or_default();
+        self.prepared.set(Some(prepared.and(arguments, checked)));
+    }
+
     /// Writes an I section: 32 bytes, passed on rank `root`.
     pub fn inline(&mut self, user: &[u8], root: usize, data: Option<&[u8; 32]>) -> Result<()> {
         let end = self.cursor + SECTION_HEADER + ENTRY;
         let checked = self.check_root(user, root, data.is_some());
-        let checked = checked.and_then(|()| self.file.reserve(end));
         self.agree(checked, ('I', user, root), Elements::Contiguous(&[]))?;
         let head = self.head(b'I', user, &[]);
         let data = data.filter(|_| self.comm.rank() == root);
@@ -176,16 +181,13 @@ impl<'c> Writer<'c> {
     ) -> Result<()> {
         let here = self.comm.rank() == root;
         let head = self.head(b'B', user, &[(b'E', size)]);
-        let mut checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
+        let checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
             Some(data) if here && data.bytes() != size => {
                 Err(Error::argument(format!("expected {size} bytes, found {}", data.bytes())))
             }
             _ if size >= 1 << 62 => Err(too_large()),
             _ => Ok(()),
         });
-        if !encode {
-            checked = checked.and_then(|()| self.reserve(&head, size));
-        }
         let data = data.filter(|_| here).unwrap_or(Elements::Contiguous(&[]));
         let ((), spread) = self.agree(checked, ('B', user, root, size, encode), data)?;
         if !encode {
@@ -200,7 +202,6 @@ impl<'c> Writer<'c> {
         let ((), spread) = self.agree(done, (), data)?;
         let mut head = self.announcement(COMPRESSED_BLOCK, size);
         head.extend(self.head(b'B', user, &[(b'E', spread.longest)]));
-        reserve(self.comm, &*self.file, self.section_end(&head, spread.longest))?;
         self.write_section(&head, root, 0, spread.longest, data, spread)
     }
 
@@ -226,8 +227,8 @@ impl<'c> Writer<'c> {
             let bytes = number.checked_mul(size).filter(|bytes| *bytes < 1 << 62);
             let bytes = bytes.ok_or_else(too_large)?;
             let head = self.head(b'A', user, &[(b'N', number), (b'E', size)]);
-            if !encode {
-                self.reserve(&head, bytes)?;
+            if !encode && !is_on_one_rank(counts) {
+                self.file.reserve(self.section_end(&head, bytes))?;
             }
             Ok((bytes, head))
         });
@@ -269,7 +270,9 @@ impl<'c> Writer<'c> {
         }
         let number = total(counts)?;
         let head = self.head(b'A', COMPRESSED_VARRAY, &[(b'N', number), (b'E', ENTRY)]);
-        reserve(self.comm, &*self.file, self.section_end(&head, number * ENTRY))?;
+        if !is_on_one_rank(counts) {
+            reserve(self.comm, &*self.file, self.section_end(&head, number * ENTRY))?;
+        }
         let position = before(counts, self.comm.rank()) * ENTRY;
         let fetch = self.fetch_entries(b'U', sizes);
         let table = Elements::Fetched(sizes.len() as u64 * ENTRY, &fetch);
@@ -300,7 +303,9 @@ impl<'c> Writer<'c> {
         let fits = if end[0] < 1 << 62 { Ok(()) } else { Err(too_large()) };
         agree_max(self.comm, fits, &mut end)?;
         let bytes = end[0] - start;
-        reserve(self.comm, &*self.file, end[0] + data_padding(bytes))?;
+        if !is_on_one_rank(counts) {
+            reserve(self.comm, &*self.file, end[0] + data_padding(bytes))?;
+        }
         let fetch = self.fetch_entries(b'E', sizes);
         let entries = Elements::Fetched(sizes.len() as u64 * ENTRY, &fetch);
         let (at, head) = match rank {
@@ -517,11 +522,6 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Reserves space for a section at the cursor.
-    fn reserve(&self, head: &[u8], bytes: u64) -> Result<()> {
-        self.file.reserve(self.section_end(head, bytes)).map(drop)
-    }
-
     /// Offset of the first byte after a section at the cursor.
     fn section_end(&self, head: &[u8], bytes: u64) -> u64 {
         self.cursor + head.len() as u64 + bytes + data_padding(bytes)
@@ -589,6 +589,12 @@ fn too_large() -> Error {
 fn total(counts: &[u64]) -> Result<u64> {
     let sum = counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
     sum.filter(|sum| *sum < 1 << 57).ok_or_else(too_large)
+}
+
+/// Whether all elements are on one rank. They are written independently: no other rank waits if the disk is full, and no
+/// space is reserved.
+fn is_on_one_rank(counts: &[u64]) -> bool {
+    counts.iter().filter(|count| **count > 0).count() <= 1
 }
 
 fn before(counts: &[u64], rank: usize) -> u64 {

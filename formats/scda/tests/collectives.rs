@@ -9,7 +9,9 @@ use std::path::Path;
 
 use spile_core::comm::{Comm, Ranks, Serial, Threads, Transport};
 use spile_core::{Limits, Result};
-use spile_scda::{Cursor, Elements, Options, Slots, Writer, split_evenly};
+use spile_scda::{
+    Checkpoint, Cursor, Elements, Field, Options, Restart, Slots, Writer, split_evenly,
+};
 
 /// Number of calls by name.
 type Calls = BTreeMap<&'static str, u64>;
@@ -247,6 +249,47 @@ fn small_sections_are_read_with_one_collective_read() {
 }
 
 #[test]
+fn a_field_costs_the_calls_of_two_sections() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fields");
+    let counts = [3, 4];
+    Threads::run(2, |threads| {
+        let comm = Counted::new(Job::Threads(threads));
+        let mut file = Checkpoint::create(&comm, &path, "test", 1, Options::default()).unwrap();
+        let mine = vec![comm.rank() as f64; counts[comm.rank()] as usize];
+        for number in 0..10 {
+            let field = Field::of::<f64>(&format!("field {number}")).version(1);
+            let made = calls(&comm, || file.write(&field, &counts, &mine).unwrap());
+            // The description, a block of rank 0, and the elements.
+            let mut wanted = expected([("max", 4), ("write_at_all", 1)]);
+            if comm.rank() == 0 {
+                wanted.insert("write_at", 1);
+            }
+            assert_eq!(made, wanted, "field {number}");
+        }
+        file.close().unwrap();
+        let mut opened = None;
+        let made = calls(&comm, || {
+            opened = Some(Restart::open(&comm, &path, &Limits::default()).unwrap());
+        });
+        // Two headers for each of ten fields, ten descriptions and the one of the program; the length, the header and
+        // the end of the file, which may have an index.
+        assert_eq!(made["broadcast"], 2 * 10 + 11 + 5, "{made:?}");
+        assert!(made["max"] <= 11 + 5, "{made:?}");
+        assert!(!made.contains_key("read_at_all"));
+        let mut file = opened.unwrap();
+        for number in (0..10).rev() {
+            let field = Field::of::<f64>(&format!("field {number}")).version(1);
+            let made = calls(&comm, || {
+                assert_eq!(file.read::<f64>(&field, &counts).unwrap(), mine);
+            });
+            let wanted = expected([("max", 3), ("broadcast", 1), ("read_at_all", 1)]);
+            assert_eq!(made, wanted, "field {number}");
+        }
+    });
+}
+
+#[test]
 fn indirect_elements_are_written_and_read_in_large_rounds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("indirect");
@@ -343,4 +386,35 @@ fn calls_and_messages_do_not_grow_with_the_number_of_ranks() {
     }
     assert_eq!(seen[0].0, expected([("max", 2), ("write_at_all", 1)]));
     assert_eq!(seen[0], seen[1]);
+}
+
+#[test]
+fn calls_of_reading_do_not_grow_with_the_number_of_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let mut writer = Writer::create(&Serial, &path, b"", Options::default()).unwrap();
+    let data: Vec<u8> = (0..64).collect();
+    writer.array(b"a", &[8], 8, Elements::Contiguous(&data), false).unwrap();
+    writer.varray(b"v", &[8], &[8; 8], Elements::Contiguous(&data), false).unwrap();
+    writer.varray(b"skipped", &[8], &[8; 8], Elements::Contiguous(&data), false).unwrap();
+    writer.close().unwrap();
+    let seen = [2, 1000, 1_000_000].map(|size| {
+        let comm = Counted::new(Job::One { rank: 0, size });
+        let mut counts = vec![0; size];
+        counts[0] = 8;
+        let mut cursor = Cursor::open(&comm, &path, &Limits::default()).unwrap();
+        comm.transport().received.set(0);
+        let made = calls(&comm, || {
+            cursor.next(false).unwrap().unwrap();
+            assert!(cursor.array(&counts).unwrap() == data);
+            cursor.next(false).unwrap().unwrap();
+            assert_eq!(cursor.sizes(&counts).unwrap(), [8; 8]);
+            assert!(cursor.varray(&counts).unwrap() == data);
+            cursor.next(false).unwrap().unwrap();
+        });
+        assert!(!made.contains_key("allgather"), "{made:?}");
+        (made, comm.transport().received.get())
+    });
+    assert_eq!(seen[0], seen[1]);
+    assert_eq!(seen[0], seen[2]);
 }

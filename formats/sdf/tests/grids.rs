@@ -134,11 +134,15 @@ fn vectors_of_averages_have_the_components_that_are_stored_at_cell_centres() {
     .unwrap();
     let dump = derived(&path, Limits::default());
     assert_eq!(values(&dump, "E/Ex_centred")[1..], [1.5, 3.0]);
+    let component = |name: &str| {
+        let id = dump.tree().find(name).unwrap();
+        dump.tree().array(id).unwrap().semantics().component.clone().unwrap()
+    };
+    let vector = component("E/Ex_centred").vector;
+    assert!(vector.ends_with("E_centred"), "{vector}");
     for (index, name) in (1_u8..).zip(["E/Ey_centred", "E/Ez_centred"]) {
         assert_eq!(values(&dump, name), [1.0, 2.0, 4.0]);
-        let id = dump.tree().find(name).unwrap();
-        let component = dump.tree().array(id).unwrap().semantics().component.clone().unwrap();
-        assert_eq!((component.vector.as_str(), component.index), ("E_centred", index));
+        assert_eq!((component(name).vector, component(name).index), (vector.clone(), index));
     }
     assert!(dump.array("B/Bz_centred").is_err());
 }

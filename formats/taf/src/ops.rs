@@ -23,7 +23,7 @@ pub use append::{Appended, append, append_along, replace};
 #[cfg(test)]
 pub(crate) use comment::set_comment_up_to;
 pub use comment::{add_comment, set_comment};
-pub use create::{Create, create, create_columns, example, type_for};
+pub use create::{Create, create, create_columns, example, map_of, type_for};
 pub use crop::{Bounds, crop};
 pub use export::{export, write_rows};
 pub use permute::{permute, transpose};

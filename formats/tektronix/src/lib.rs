@@ -55,6 +55,7 @@ impl Format for Tektronix {
         match FileKind::of(head.bytes) {
             Some(FileKind::Isf) => 90,
             Some(_) => 100,
+            None if wire::is_generator(head.bytes) => 90,
             None => 0,
         }
     }

@@ -25,6 +25,13 @@ fn code(source: Source) -> (&'static str, ErrorKind) {
     (error.code(), error.kind())
 }
 
+#[test]
+fn waveforms_of_generators_are_named() {
+    let mut bytes = b"MAGIC 1000\r\n#44000".to_vec();
+    bytes.resize(4018, 0);
+    assert_eq!(code(Source::memory(bytes)), ("tektronix-019", ErrorKind::Unsupported));
+}
+
 fn check(source: &Source) -> Report {
     Tektronix.check(source, &Limits::default(), false).unwrap()
 }

@@ -72,13 +72,14 @@ pub struct CEntry {
     pub(super) flags: u8,
 }
 
-/// `struct gsd_index_buffer`.
+/// `struct gsd_index_buffer`. `mapped_data` of `file_index` is the state of an open file: the handle has the size
+/// of that of the GSD library, so that programs compiled with its header cannot be overwritten.
 #[repr(C)]
 pub struct CIndex {
     pub(super) data: *mut CEntry,
     pub(super) size: usize,
     pub(super) reserved: usize,
-    pub(super) mapped_data: *mut c_void,
+    pub(super) mapped_data: *mut State,
     pub(super) mapped_len: usize,
 }
 
@@ -121,5 +122,4 @@ pub struct CHandle {
     pub(super) name_map: CMap,
     pub(super) pending_index_entries: u64,
     pub(super) maximum_write_buffer_size: u64,
-    pub(super) state: *mut State,
 }

@@ -10,7 +10,7 @@ use spile_gsd::{Commit, Mode, Version, Writer};
 
 use super::layout::NAME;
 use super::{
-    APPEND, Failure, Handle, Open, code, element, fill, path, run, text, with, with_state,
+    APPEND, Failure, Handle, Open, clear, code, element, fill, path, run, text, with, with_state,
 };
 use crate::memory::bytes;
 
@@ -62,6 +62,8 @@ pub unsafe extern "C" fn gsd_create_and_open(
     exclusive_create: c_int,
 ) -> c_int {
     code(run(|| {
+        // SAFETY: condition of this function.
+        let handle = unsafe { clear(handle)? };
         if !matches!(flags, 1 | APPEND) {
             return Err(Failure::NotWritable);
         }

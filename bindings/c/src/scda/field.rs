@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use spile_core::comm::{Comm, agree_alike};
 use spile_core::error::{Error, Result};
 use spile_core::tree::Value;
 use spile_core::{Attrs, DType};
@@ -89,19 +90,23 @@ impl ScdaFile {
         let mine = counts.get(self.rank()).copied();
         mine.filter(|_| sum.is_some() && (total.is_none() || sum == total)).unwrap_or(0)
     }
+}
 
-    /// The field of a description, which must be valid on all ranks.
-    ///
-    /// # Safety
-    /// `description` is null or valid.
-    unsafe fn field(&self, description: *const CallerField) -> Result<(Field, u64)> {
-        // SAFETY: condition of this function.
-        let field = unsafe { field(description) };
-        let sized = field.and_then(|field| {
-            let size = field.bytes()?;
-            Ok((field, size))
-        });
-        spile_core::comm::agree(self.comm.get(), sized)
+/// The field of a description, the bytes of an element, and whether it is valid. The next call fails on all ranks if it
+/// is not on one.
+///
+/// # Safety
+/// `description` is null or valid.
+unsafe fn checked_field(description: *const CallerField) -> (Field, u64, Result<()>) {
+    // SAFETY: condition of this function.
+    let field = unsafe { field(description) };
+    let sized = field.and_then(|field| {
+        let size = field.bytes()?;
+        Ok((field, size))
+    });
+    match sized {
+        Ok((field, size)) => (field, size, Ok(())),
+        Err(error) => (Field::new("", DType::U8), 0, Err(error)),
     }
 }
 
@@ -118,7 +123,7 @@ pub unsafe extern "C" fn scda_fwrite_field(
     // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (field, size) = file.field(description)?;
+            let (field, size, valid) = checked_field(description);
             let counts = integers(counts, file.ranks());
             let mine = file.part_of(counts, None);
             let parts;
@@ -128,7 +133,9 @@ pub unsafe extern "C" fn scda_fwrite_field(
             } else {
                 Elements::Contiguous(bytes(dbytes, mine.saturating_mul(size)))
             };
-            file.checkpoint()?.elements(&field, counts, data)
+            let checkpoint = file.checkpoint()?;
+            checkpoint.writer().prepare(is_indirect != 0, None::<()>, valid);
+            checkpoint.elements(&field, counts, data)
         })
     }
 }
@@ -147,7 +154,7 @@ pub unsafe extern "C" fn scda_fwrite_ragged_field(
     // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (field, size) = file.field(description)?;
+            let (field, size, valid) = checked_field(description);
             let counts = integers(counts, file.ranks());
             let lengths = integers(lengths, file.part_of(counts, None));
             let parts;
@@ -157,9 +164,17 @@ pub unsafe extern "C" fn scda_fwrite_ragged_field(
             } else {
                 Elements::Contiguous(bytes(dbytes, total(lengths, size)))
             };
-            file.checkpoint()?.ragged_elements(&field, counts, lengths, data)
+            let checkpoint = file.checkpoint()?;
+            checkpoint.writer().prepare(is_indirect != 0, None::<()>, valid);
+            checkpoint.ragged_elements(&field, counts, lengths, data)
         })
     }
+}
+
+/// A text that must be valid and the same on all ranks.
+fn same_text<'t>(comm: &dyn Comm, mine: Result<&'t str>) -> Result<&'t str> {
+    let same = mine.as_ref().copied().unwrap_or_default().to_string();
+    agree_alike(comm, mine, same)
 }
 
 /// Describes a field.
@@ -173,9 +188,9 @@ pub unsafe extern "C" fn scda_find_field(
     // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let name = text(name, "a name");
-            let name = spile_core::comm::agree(file.comm.get(), name)?;
+            let comm = file.comm.get();
             let restart = file.restart()?;
+            let name = same_text(comm, text(name, "a name"))?;
             restart.scan()?;
             put(info, describe(restart.find(name).ok()));
             Ok(())
@@ -227,7 +242,7 @@ pub unsafe extern "C" fn scda_fread_field(
     // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (field, size) = file.field(description)?;
+            let (field, size, valid) = checked_field(description);
             let counts = integers(counts, file.ranks());
             let stored = file.stored_count(&field, Kind::Array)?;
             let mine = file.part_of(counts, stored);
@@ -240,7 +255,9 @@ pub unsafe extern "C" fn scda_fread_field(
             } else {
                 Some(Slots::Contiguous(bytes_mut(dbytes, mine.saturating_mul(size))))
             };
-            file.restart()?.elements_into(&field, counts, into)
+            let restart = file.restart()?;
+            restart.cursor().prepare(is_indirect != 0, None::<()>, valid);
+            restart.elements_into(&field, counts, into)
         })
     }
 }
@@ -257,10 +274,11 @@ pub unsafe extern "C" fn scda_fread_field_lengths(
     // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (field, _) = file.field(description)?;
+            let (field, _, valid) = checked_field(description);
             let counts = integers(counts, file.ranks());
             let restart = file.restart()?;
             restart.scan()?;
+            restart.cursor().prepare((), None::<()>, valid);
             let found = restart.lengths(&field, counts)?;
             if !lengths.is_null() {
                 std::ptr::copy_nonoverlapping(found.as_ptr(), lengths, found.len());
@@ -284,7 +302,7 @@ pub unsafe extern "C" fn scda_fread_ragged_field(
     // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (field, size) = file.field(description)?;
+            let (field, size, valid) = checked_field(description);
             let counts = integers(counts, file.ranks());
             let stored = file.stored_count(&field, Kind::Varray)?;
             let mine = file.part_of(counts, stored);
@@ -300,7 +318,9 @@ pub unsafe extern "C" fn scda_fread_ragged_field(
             } else {
                 Some(Slots::Contiguous(bytes_mut(dbytes, total(lengths, size))))
             };
-            file.restart()?.items_into(&field, counts, into)
+            let restart = file.restart()?;
+            restart.cursor().prepare(is_indirect != 0, None::<()>, valid);
+            restart.items_into(&field, counts, into)
         })
     }
 }
@@ -335,8 +355,13 @@ pub unsafe extern "C" fn scda_fwrite_attrs(
                 let attrs = attrs_from_json(text(attrs, "attributes")?)?;
                 Ok((text(group, "a name")?, attrs))
             };
-            let (group, attrs) = spile_core::comm::agree(file.comm.get(), parsed())?;
-            file.checkpoint()?.group(group, attrs)
+            let ((group, attrs), valid) = match parsed() {
+                Ok(parsed) => (parsed, Ok(())),
+                Err(error) => (("", Attrs::new()), Err(error)),
+            };
+            let checkpoint = file.checkpoint()?;
+            checkpoint.writer().prepare((), None::<()>, valid);
+            checkpoint.group(group, attrs)
         })
     }
 }
@@ -353,8 +378,9 @@ pub unsafe extern "C" fn scda_find_attrs(
     // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let path = spile_core::comm::agree(file.comm.get(), text(path, "a name"))?;
+            let comm = file.comm.get();
             let restart = file.restart()?;
+            let path = same_text(comm, text(path, "a name"))?;
             restart.scan()?;
             let attrs = match restart.find(path) {
                 Ok(stored) => stored.field.attrs.clone(),

@@ -6,10 +6,10 @@
 (2,)
 
 `open` returns a lazy mapping of names to groups and arrays; values are read when an array is indexed.
-The functions `info`, `check`, `diff`, `hash`, `convert` and `salvage` correspond to the operations of
-the command line. `create` writes files, `sample` writes small files to try things with. If xarray is
-installed, ``xarray.open_dataset(path, engine="spile")`` opens files as datasets. NumPy is the only
-dependency.
+The functions `info`, `stat`, `check`, `diff`, `hash`, `convert`, `merge`, `index`, `plot` and `salvage`
+correspond to the operations of the command line. `create` writes files, `sample` writes small files to try
+things with. If xarray is installed, ``xarray.open_dataset(path, engine="spile")`` opens files as datasets.
+NumPy is the only dependency.
 """
 
 from . import errors
@@ -18,11 +18,12 @@ from ._create import create
 from ._open import open, open_series
 from ._spile import __version__
 from ._tree import File, Group
-from ._verbs import check, convert, diff, formats, hash, info, salvage, sample
+from ._verbs import check, convert, diff, formats, hash, info, salvage, sample, stat
 from .errors import SpileError
 
 __all__ = [
     "Array",
+    "Figure",
     "File",
     "Group",
     "SpileError",
@@ -35,22 +36,30 @@ __all__ = [
     "formats",
     "gsd",
     "hash",
+    "index",
     "info",
+    "merge",
     "open",
     "fortran",
     "open_series",
     "open_mfdataset",
     "open_mfdatatree",
+    "plot",
     "salvage",
     "sample",
     "scda",
     "sdf",
     "SDFPreprocess",
+    "stat",
     "taf",
 ]
 
 #: Names that need xarray, or that few programs need; they are imported when they are used.
 _LAZY = {
+    "Figure": "._commands",
+    "index": "._commands",
+    "merge": "._commands",
+    "plot": "._commands",
     "SDFPreprocess": ".sdf",
     "open_mfdataset": ".sdf",
     "open_mfdatatree": ".sdf",

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._index import is_advanced, take
 from ._node import Handle, Node, ReadOnlyDict, read_only
+from ._reduce import STREAMED
 from .errors import ArgumentError, LimitError
 
 if TYPE_CHECKING:
     import dask.array
     import pandas
+    import xarray
 
     from ._tree import Group
 
@@ -250,9 +253,17 @@ class Array(Node):
         return self.read(key)
 
     def read(self, key: Any = (), *, native: bool = False) -> Any:
-        """The values selected by `key`: integers, slices, ``...`` or a tuple of them. The result has
-        the byte order of the file; with `native`, that of the machine. In a file with frames, the
-        result of a frame that does not contain the array is `None`."""
+        """The values selected by `key`, as in NumPy: integers, slices, ``...``, ``None``, lists of
+        integers, masks, or a tuple of them. The result has the byte order of the file; with `native`,
+        that of the machine. In a file with frames, the result of a frame that does not contain the
+        array is `None`.
+
+        >>> field = spile.open(spile.sample("sdf"))["Electric Field/Ex"]
+        >>> field[[0, 40, 3], None, -1].shape
+        (3, 1)
+        """
+        if is_advanced(key):
+            return self._take(key, native)
         if self._info.ragged:
             return self._elements(key)
         if self.frames is None:
@@ -267,7 +278,7 @@ class Array(Node):
             return array if dtype is None else array.astype(dtype, copy=False)
         if self.ragged:
             raise TypeError(f"{self.path} is ragged; use its offsets and values")
-        array = self.read()
+        array = np.asarray(self.read())
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def view(self) -> np.ndarray:
@@ -339,6 +350,72 @@ class Array(Node):
         ]
         return read_only(np.concatenate(parts) if parts else np.empty(0, self.dtype))
 
+    def astype(self, dtype: Any) -> np.ndarray:
+        """All values as an array of another type, converted part by part."""
+        out = np.empty(self.shape, dtype)
+        if self.ndim == 0:
+            return np.asarray(self.read()).astype(dtype)
+        fortran = self._info.fortran and self.frames is None
+        at = 0
+        for part in self.stream():
+            rows = part.shape[-1 if fortran else 0]
+            chosen = slice(at, at + rows)
+            out[(..., chosen) if fortran else chosen] = part
+            at += rows
+        return out
+
+    @property
+    def T(self) -> np.ndarray:
+        """The values with reversed dimensions."""
+        return np.asarray(self.read()).T
+
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """The minimum, as `numpy.min`; NaN if a value is NaN. Without `axis`, values are read in parts.
+
+        >>> field = spile.open(spile.sample("sdf"))["Electric Field/Ex"]
+        >>> bool(field.min() == field[...].min())
+        True
+        """
+        return self._reduced("min", {"axis": axis, "out": out, "keepdims": keepdims})
+
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """The maximum, as `numpy.max`; NaN if a value is NaN. Without `axis`, values are read in parts."""
+        return self._reduced("max", {"axis": axis, "out": out, "keepdims": keepdims})
+
+    def mean(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
+        """The arithmetic mean, as `numpy.mean`; NaN if a value is NaN. Without `axis`, values are read in
+        parts."""
+        return self._reduced(
+            "mean", {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        )
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+    ) -> Any:
+        """The standard deviation with `ddof` degrees of freedom less than values [default: 0], as
+        `numpy.std`; NaN if a value is NaN. Without `axis`, values are read in parts."""
+        return self._reduced(
+            "std", {"axis": axis, "dtype": dtype, "out": out, "ddof": ddof, "keepdims": keepdims}
+        )
+
+    def to_xarray(self) -> xarray.DataArray:
+        """The array as a lazy `xarray.DataArray`, with the dimensions and coordinates that it has in
+        `Group.to_xarray`.
+
+        >>> spile.open(spile.sample("sdf"))["Electric Field/Ex"].to_xarray().dims
+        ('X_Grid_mid', 'Y_Grid_mid')
+        """
+        from ._xarray import data_array
+
+        return data_array(self)
+
     def to_dask(self, chunks: Any = "auto") -> dask.array.Array:
         """A lazy dask array; `chunks` as in `dask.array.from_array`."""
         from ._dask import array
@@ -390,6 +467,30 @@ class Array(Node):
     def _mapped(self) -> bool:
         scaled = self._info.scaling is not None or self._info.has_missing
         return scaled and not self._raw and self._info.dtype[0] not in "ct"
+
+    def _take(self, key: Any, native: bool) -> Any:
+        """Reads a key with lists, masks or new axes."""
+        if self.ragged:
+            (rows,) = key if isinstance(key, tuple) and len(key) == 1 else (key,)
+            if not isinstance(rows, (list, np.ndarray)):
+                raise IndexError(f"{self.path} is ragged; expected a list of elements")
+            chosen = np.arange(len(self))[np.asarray(rows, None if len(rows) else "i8")]
+            return [self.read(int(k), native=native) for k in chosen]
+        return take(lambda part: self.read(part, native=native), self.shape, key)
+
+    def _reduced(self, name: str, options: dict[str, Any]) -> Any:
+        """A reduction by NumPy over all values, in parts if it is one over all dimensions."""
+        ddof = options.get("ddof", 0)
+        given = {
+            k: v for k, v in options.items() if k != "ddof" and v is not None and v is not False
+        }
+        simple = not given and self.dtype.kind in "biuf" and not self.ragged and self.size > 0
+        if simple:
+            parts = (np.asarray(part) for part in self.stream())
+            return STREAMED[name](parts, ddof, self.dtype)
+        if name == "std":
+            given["ddof"] = ddof
+        return getattr(np, name)(np.asarray(self), **given)
 
     def _lengths(self) -> tuple[np.ndarray, tuple[int, ...] | None]:
         """Number of rows of each frame, and the common shape of all frames or `None`."""

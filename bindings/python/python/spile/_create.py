@@ -342,7 +342,7 @@ def _check_keys(part: str, given: Any) -> None:
 
 def _is_mapping(thing: Any) -> bool:
     # The test for a dictionary is much faster than that for the abstract class.
-    return isinstance(thing, dict) or isinstance(thing, Mapping)
+    return isinstance(thing, (dict, Mapping))
 
 
 def _get(thing: Any, name: str) -> Any:

@@ -12,6 +12,7 @@ from ._array import MOST_POINTS, evenly
 from ._deck import load_deck
 from ._padding import filled
 from ._sdf_tree import datasets
+from ._storable import storable_name
 from ._tree import node
 from ._xarray import (
     Lazy,
@@ -58,6 +59,10 @@ class _Mesh:
         #: Computed cell centres, and true positions of staggered fields, by the label of the axis.
         self.centres = {}
         self.faces = {}
+
+    def dim(self, label):
+        """The name of an axis in sdf-xarray, which keeps hyphens of labels (``gamma-1``)."""
+        return storable_name(f"{label}_{self.name}".replace("/", "_"))
 
 
 def point_data(variable):
@@ -287,34 +292,38 @@ class _Wanted:
         """The dimensions of any other variable."""
         mesh, info = self.mesh_of(array, about), array._info
         at_faces = self.true_positions and self.at_faces and about.get("stagger", 0)
-        key = mesh and mesh.path, info.dims, info.shape, info.coords, at_faces
+        name = about.get("sdf_name", array.path) if mesh is None else mesh.path
+        key = name, info.dims, info.shape, info.coords, at_faces
         if key not in self.known:
-            self.known[key] = self.dimensions(array, mesh, int(at_faces))
+            self.known[key] = self.dimensions(array, mesh, int(at_faces), name)
         return self.known[key]
 
     def mesh_of(self, array, about):
         """The mesh of a variable, or `None`."""
         return self.meshes.get(array._info.mesh) or self.by_id.get(about.get("mesh"))
 
-    def dimensions(self, array, mesh, at_faces):
-        """The dimensions of an array; the bits of `at_faces` are directions with values at faces."""
+    def dimensions(self, array, mesh, at_faces, full):
+        """The dimensions of an array; the bits of `at_faces` are directions with values at faces. Those
+        without a mesh and a name are called after the array, `full`."""
         dims = []
         info = array._info
         for k, (label, length, coord) in enumerate(zip(info.dims, info.shape, info.coords)):
             axis = mesh.axes.get(label) if mesh else None
             nodes = _length(axis)
             if nodes and nodes == length:
-                name = f"{label}_{mesh.name}"
+                name = mesh.dim(label)
             elif nodes == length + 1 and at_faces >> k & 1:
-                name = f"{label}_{mesh.name}_face"
-                self.used_faces[plain_name(name)] = label, mesh
+                name = f"{mesh.dim(label)}_face"
+                self.used_faces[name] = label, mesh
             elif nodes == length + 1:
-                name = f"{label}_{mesh.name}_mid"
+                name = f"{mesh.dim(label)}_mid"
             elif coord is not None and axis is None:
                 name = self.other_dimension(label, length, coord)
+            elif mesh is None and label == f"dim{k + 1}":
+                name = storable_name(f"dim_{full}_{k}".replace("/", "_"))
             else:
-                name = f"{label}_{length}"
-            dims.append(self.builder.dim(plain_name(name), length))
+                name = plain_name(f"{label}_{length}")
+            dims.append(self.builder.dim(name, length))
         if len(set(dims)) < len(dims):
             dims = [f"{dim}_{k}" for k, dim in enumerate(dims)]
         return tuple(dims)
@@ -323,8 +332,10 @@ class _Wanted:
         """Adds nodes and cell centres of all meshes, and positions of points."""
         for mesh in self.meshes.values():
             for label, axis in mesh.axes.items():
-                attrs = {**array_attrs(axis), "long_name": label, "full_name": mesh.path}
-                name = plain_name(f"{label}_{mesh.name}")
+                title = label.replace("_", " ")
+                attrs = {"units": "", **array_attrs(axis), "long_name": title}
+                attrs["full_name"] = mesh.path
+                name = mesh.dim(label)
                 if mesh.points:
                     probe = mesh.name.rpartition("Probe_")[2]
                     if self.particles or probe in self.probes:
@@ -339,7 +350,7 @@ class _Wanted:
             path = f"{mesh.path}_face"
             attrs = {
                 **array_attrs(faces),
-                "long_name": label,
+                "long_name": label.replace("_", " "),
                 "full_name": path,
                 "point_data": False,
             }

@@ -41,7 +41,7 @@ class Group(Node, Mapping[str, "Group | Array"]):
 
     __slots__ = ()
 
-    def __getitem__(self, path: str) -> Any:
+    def __getitem__(self, path: str) -> Group | Array:
         if not isinstance(path, str):
             raise KeyError(path)
         whole = f"{self.path}/{path}" if self._number else path
@@ -49,6 +49,24 @@ class Group(Node, Mapping[str, "Group | Array"]):
             return node(self._handle, self._handle.open.find(whole))
         except ArgumentError as error:
             raise KeyError(str(error)) from None
+
+    def array(self, path: str) -> Array:
+        """The array at `path`. Raises `KeyError` if there is none.
+
+        >>> spile.open(spile.sample("sdf")).array("Electric Field/Ex").units
+        'V/m'
+        """
+        found = self[path]
+        if not isinstance(found, Array):
+            raise KeyError(f"{path} is a group, not an array")
+        return found
+
+    def group(self, path: str) -> Group:
+        """The group at `path`. Raises `KeyError` if there is none."""
+        found = self[path]
+        if not isinstance(found, Group):
+            raise KeyError(f"{path} is an array, not a group")
+        return found
 
     def __iter__(self) -> Iterator[str]:
         paths, _, children = self._handle.tree

@@ -21,7 +21,7 @@ from ._open import open, source
 from ._tree import File
 from .errors import ArgumentError, SpileError
 
-__all__ = ["check", "convert", "diff", "formats", "hash", "info", "salvage", "sample"]
+__all__ = ["check", "convert", "diff", "formats", "hash", "info", "salvage", "sample", "stat"]
 
 #: Called with the number of bytes read so far and the size of the file.
 Progress = Callable[[int, int], object]
@@ -135,6 +135,36 @@ def hash(
             native=native,
             select=_list(select),
             frames=_frames(frames),
+            progress=progress,
+        )
+    )
+
+
+def stat(
+    file: Any,
+    *,
+    select: str | Iterable[str] = (),
+    frames: int | str | builtins.slice | None = None,
+    components: bool = False,
+    bins: int | None = None,
+    derived: bool = False,
+    max_memory: int | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Statistics of the physical values of arrays: ``count``, ``min``, ``max``, ``mean``, ``std`` (with
+    n - 1) and the numbers of NaN and infinite values, which are excluded. One row per array, or per frame
+    with `frames`; `components` adds those of vectors, `bins` a histogram.
+
+    >>> [row["path"] for row in spile.stat(spile.sample("sdf"), select="ex")]
+    ['Electric Field/Ex']
+    """
+    return json.loads(
+        _spile.stat(
+            _opened(file, max_memory, derived),
+            select=_list(select),
+            frames=_frames(frames),
+            components=components,
+            bins=bins,
             progress=progress,
         )
     )

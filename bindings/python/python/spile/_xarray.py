@@ -335,6 +335,16 @@ def dataset(group, *, chunks=None, **options):
     return made if chunks is None else made.chunk(chunks)
 
 
+def data_array(array):
+    """An array as a lazy `xarray.DataArray`, as it is in the dataset of its file."""
+    builder, made = built(node(array._handle, 0), keep_particles=True)
+    names = builder.names.get(array._number)
+    if array._at is None and not array._raw and names:
+        return made[names[0][0]]
+    name = plain_name(array.path)
+    return xr.DataArray(lazy(array.dims, array, attrs_of(array)), name=name)
+
+
 def built(
     group,
     *,

@@ -58,8 +58,7 @@ __all__ = [
 
 class Appended(NamedTuple):
     """Result of `append`: the dimension that is longer now, counted from 1, the new shape, and the
-    number
-    of clipped values."""
+    number of clipped values."""
 
     dimension: int
     shape: tuple[int, ...]
@@ -126,13 +125,14 @@ def read(
     first, last = index or (1, header.shape[0])
     points = start + step * np.arange(first - 1, min(last, header.shape[0]))
     part = slice(first - 1, last)
+    if grid is not None:
+        # The points between the ends are next to each other.
+        (inside,) = np.nonzero((points >= grid[0]) & (points <= grid[1]))
+        points = points[inside]
+        part = slice(first - 1 + inside[0], first + inside[-1]) if inside.size else slice(0, 0)
     with open(path) as file:
         array = next(a for a in file.arrays().values() if tuple(a.shape) == header.shape)
-        values = np.asarray(array[part])
-    if grid is not None:
-        inside = (points >= grid[0]) & (points <= grid[1])
-        points, values = points[inside], values[inside]
-    return Rows(points, values)
+        return Rows(points, np.asarray(array[part]))
 
 
 def summarize(path: str | os.PathLike[str]) -> list[Summary]:
@@ -183,8 +183,7 @@ def convert(
     overwrite: bool = False,
 ) -> list[pathlib.Path]:
     """Converts the arrays of a file of any format to TAF files; with `stack`, its channels to the
-    columns of
-    one. Returns the written files, by default NAME.taf next to the input."""
+    columns of one. Returns the written files, by default NAME.taf next to the input."""
     options = [*(["--stack"] if stack else []), *(["--overwrite"] if overwrite else [])]
     if output is not None:
         options += ["-o", os.fspath(output)]
@@ -209,8 +208,7 @@ def backup(path: str | os.PathLike[str]) -> pathlib.Path:
 
 def replace(path: str | os.PathLike[str], array: Any) -> int:
     """Replaces the elements by those of an array of the same shape; type, map, grids and comments are
-    kept.
-    Returns the number of clipped values."""
+    kept. Returns the number of clipped values."""
     return _spile.taf_replace(os.fspath(path), block(array))
 
 
@@ -242,8 +240,7 @@ def append(
     path: str | os.PathLike[str], array: Any, *, dimension: int | None = None, safe: bool = False
 ) -> Appended:
     """Appends along `dimension`, by default the last: samples of an N x 1 trace along dimension 1,
-    columns
-    along dimension 2. With `safe` the file is copied whatever its size."""
+    columns along dimension 2. With `safe` the file is copied whatever its size."""
     along, shape, clipped = _spile.taf_append(os.fspath(path), block(array), dimension, safe)
     return Appended(along, tuple(shape), clipped)
 

@@ -20,6 +20,9 @@ use crate::wire::{Context, text};
 /// Start of the attribute `NAME` of a dimension scale that is only a length.
 pub(crate) const WITHOUT_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
+/// Before the name of a netCDF variable that has the name of a dimension and is not its coordinate.
+pub(crate) const NOT_A_COORDINATE: &str = "_nc4_non_coord_";
+
 /// The attribute of the root group with metadata JSON.
 pub(crate) const DESCRIPTION: &str = "spile";
 

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use spile_core::computed::{Computed, Function};
+use spile_core::convert;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::format::{OpenOptions, Parsed};
 use spile_core::layout::{ArrayDesc, Layout};
@@ -185,7 +187,8 @@ impl Walk<'_> {
             };
             let refused = |why: &str| unusable(&name, why);
             let little = |array: &ArrayDesc| array.dtype.with_order(ByteOrder::Little);
-            if little(&source) != little(desc) {
+            let types = (little(&source), little(desc));
+            if types.0 != types.1 && !is_wider(types.0, types.1) {
                 return Err(refused(&format!("its type is {}, not {}", source.dtype, desc.dtype)));
             }
             let all = |lengths: &[u64]| -> Vec<Indices> {
@@ -200,7 +203,7 @@ impl Walk<'_> {
             let part = pair(&from, &to).filter(|_| fits);
             let part = part.ok_or_else(|| refused("the selections have different shapes"))?;
             self.ctx.charge(64 * (dims.len() + from.len()) as u64 + 512)?;
-            parts.push(Part { to, from, axes: part });
+            parts.push(Part { to, from, axes: part, types });
             inputs.push(source);
         }
         // Pieces are complete trailing dimensions.
@@ -284,12 +287,41 @@ fn pair(from: &[Indices], to: &[Indices]) -> Option<Vec<Option<usize>>> {
     long.next().is_none().then_some(axes)
 }
 
+/// Whether every element of type `from` is also one of type `to`.
+fn is_wider(from: DType, to: DType) -> bool {
+    let size = from.size();
+    match (from.kind(), to.kind()) {
+        (Kind::Int | Kind::UInt, Kind::Int) | (Kind::UInt, Kind::UInt) => size < to.size(),
+        // float32 has 24 significant bits, float64 has 53.
+        (Kind::Int | Kind::UInt, Kind::Float) if to == DType::F32 => size <= 2,
+        (Kind::Int | Kind::UInt, Kind::Float) if to == DType::F64 => size <= 4,
+        (Kind::Float, Kind::Float) => size < to.size() && to.size() <= 8,
+        _ => false,
+    }
+}
+
+/// Little-endian elements converted to a type that represents all of them.
+fn widened((from, to): (DType, DType), bytes: Vec<u8>) -> Vec<u8> {
+    if from == to {
+        return bytes;
+    }
+    let mut out = Vec::new();
+    if convert::recode_integers(from, to, &bytes, &mut out).is_none() {
+        let mut values = Vec::new();
+        convert::to_f64(from, None, &bytes, &mut values);
+        convert::from_f64(to, None, &values, &mut out);
+    }
+    out
+}
+
 /// A part of a virtual dataset.
 struct Part {
     to: Vec<Indices>,
     from: Vec<Indices>,
     /// The dimension of the source for each dimension with more than one index.
     axes: Vec<Option<usize>>,
+    /// Types of the elements of the source and of the virtual dataset, little-endian.
+    types: (DType, DType),
 }
 
 /// Reads the parts of a virtual dataset.
@@ -355,6 +387,7 @@ impl Part {
         };
         let selection = Selection(from.iter().map(slice).collect());
         let bytes = array.read_bytes(&selection, Axes::Order(Order::C))?;
+        let bytes = widened(self.types, bytes);
         let inner = &self.to[index.len()..];
         let mut number = vec![0_u64; inner.len()];
         for element in bytes.chunks_exact(size.max(1)) {

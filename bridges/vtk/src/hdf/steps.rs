@@ -110,12 +110,15 @@ impl Block<'_> {
         numbers.into_iter().map(positive).collect::<Result<_>>().map(Some)
     }
 
-    /// One row of `columns` numbers per step; zeros if they are not in the file.
+    /// One row of `columns` numbers per step; zeros if they are not in the file. VTK writes another row at the end.
     fn per_step(&self, path: &str, columns: usize) -> Result<Vec<u64>> {
         let wanted = self.frames * columns;
         match self.numbers(self.steps, path)? {
             None => Ok(vec![0; wanted]),
-            Some(numbers) if numbers.len() == wanted => Ok(numbers),
+            Some(mut numbers) if [wanted, wanted + columns].contains(&numbers.len()) => {
+                numbers.truncate(wanted);
+                Ok(numbers)
+            }
             Some(numbers) => {
                 let message = format!("expected {wanted} numbers, found {}", numbers.len());
                 Err(self.malformed(path, &message))

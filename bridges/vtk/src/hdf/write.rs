@@ -212,8 +212,10 @@ impl<'a> File<'a> {
         self.steps(group)?;
         match plan.kind {
             Kind::Image => {
-                let ends = plan.points.iter().flat_map(|n| [0, n.saturating_sub(1)]);
-                self.tree.push_attr(group, "WholeExtent", integers(ends))?;
+                // First and last index of each axis; the last one of an axis without points is -1.
+                let ends = plan.points.iter().flat_map(|n| [0, *n as i64 - 1]);
+                let ends = Value::List(ends.map(Value::Int).collect());
+                self.tree.push_attr(group, "WholeExtent", ends)?;
                 let mut lines = [(0.0, 1.0); 3];
                 for (line, axis) in lines.iter_mut().zip(&plan.axes) {
                     *line = self.series.first.snapshot.uniform(axis)?;

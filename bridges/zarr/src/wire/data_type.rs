@@ -19,8 +19,19 @@ pub(crate) struct Element {
     pub(crate) dtype: DType,
     /// Stored as UTF-32 in the byte order of `dtype`.
     pub(crate) is_utf32: bool,
-    /// The unit of a date or time, for example `nanoseconds since 1970-01-01`.
-    pub(crate) units: Option<String>,
+    /// The unit of a date or time.
+    pub(crate) time: Option<Time>,
+}
+
+/// The unit of a date or time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Time {
+    /// A unit that xarray decodes, for example `nanoseconds since 1970-01-01`.
+    pub(crate) units: String,
+    /// Stored numbers are multiples of `factor` units.
+    pub(crate) factor: f64,
+    /// Dates in months and years, which have no fixed length, count from the beginning of 1970.
+    pub(crate) is_calendar: bool,
 }
 
 /// A field of a structured element.
@@ -52,7 +63,7 @@ pub(crate) enum DataType {
 
 impl Element {
     fn plain(dtype: DType) -> Self {
-        Self { dtype, is_utf32: false, units: None }
+        Self { dtype, is_utf32: false, time: None }
     }
 
     /// UTF-32 of `size` bytes.
@@ -62,27 +73,29 @@ impl Element {
 
     /// A date (since 1970) or a time of 64 bits.
     fn time(unit: &str, factor: u64, is_date: bool, order: ByteOrder) -> Option<Self> {
-        let name = match unit {
-            "Y" => "years",
-            "M" => "months",
-            "W" => "weeks",
-            "D" => "days",
-            "h" => "hours",
-            "m" => "minutes",
-            "s" => "seconds",
-            "ms" => "milliseconds",
-            "us" | "\u{3bc}s" => "microseconds",
-            "ns" => "nanoseconds",
-            "ps" => "picoseconds",
-            "fs" => "femtoseconds",
-            "as" => "attoseconds",
-            "generic" | "" => "",
+        let (name, own) = match unit {
+            "Y" => ("years", 1.0),
+            "M" => ("months", 1.0),
+            "W" => ("days", 7.0),
+            "D" => ("days", 1.0),
+            "h" => ("hours", 1.0),
+            "m" => ("minutes", 1.0),
+            "s" => ("seconds", 1.0),
+            "ms" => ("milliseconds", 1.0),
+            "us" | "\u{3bc}s" => ("microseconds", 1.0),
+            "ns" => ("nanoseconds", 1.0),
+            "ps" => ("nanoseconds", 1e-3),
+            "fs" => ("nanoseconds", 1e-6),
+            "as" => ("nanoseconds", 1e-9),
+            "generic" | "" => ("", 1.0),
             _ => return None,
         };
-        let factor = if factor == 1 { String::new() } else { format!("{factor} ") };
-        let since = if is_date { " since 1970-01-01" } else { "" };
-        let units = (!name.is_empty()).then(|| format!("{factor}{name}{since}"));
-        Some(Self { units, ..Self::plain(DType::I64.with_order(order)) })
+        let is_calendar = is_date && matches!(unit, "Y" | "M");
+        let since = if is_date && !is_calendar { " since 1970-01-01" } else { "" };
+        let units = format!("{name}{since}");
+        let time = Time { units, factor: factor as f64 * own, is_calendar };
+        let time = (!name.is_empty()).then_some(time);
+        Some(Self { time, ..Self::plain(DType::I64.with_order(order)) })
     }
 }
 

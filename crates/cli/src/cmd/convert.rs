@@ -250,6 +250,7 @@ impl Job<'_> {
         document.field("described", &plan.flattened)?;
         let lost: Vec<LossRow<'_>> = plan.losses.iter().map(LossRow::from).collect();
         document.field("lost", &lost)?;
+        document.field("contained", &plan.contained)?;
         document.field("differences", differences)?;
         document.end()
     }

@@ -46,11 +46,12 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
     let pause = Duration::try_from_secs_f64(args.interval.clamp(0.001, 86_400.0))
         .unwrap_or(Duration::from_secs(1));
     let open = || spile::open_with(path, &context.options());
-    let (mut inode, mut seen) = (stamp(path)?.identity, stamps(path)?);
+    let before = stamp(path)?;
+    let (mut inode, mut seen) = (before.identity, stamps(path)?);
     let mut dataset = open()?;
     let is_trace = |desc: &ArrayDesc| desc.semantics().role == Role::Trace;
     if dataset.tree().frames().is_none() && dataset.arrays().any(|(_, _, desc)| is_trace(desc)) {
-        return follow(args, &dataset, pause, context, out);
+        return follow(args, (dataset, before), pause, context, out);
     }
     // The state when the dataset was opened; `seen` is the state of the previous poll.
     let mut opened = seen.clone();
@@ -86,16 +87,15 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
     }
 }
 
-/// Prints a line for every array that has become longer.
+/// Prints a line for every array that has become longer since the dataset was opened; the stamp is older.
 fn follow(
     args: &WatchArgs,
-    first: &Dataset,
+    (mut last, mut seen): (Dataset, Stamp),
     pause: Duration,
     context: &Context,
     out: &mut Output,
 ) -> Result<Exit> {
     let path = &args.file;
-    let (mut last, mut seen) = (first.clone(), stamp(path)?);
     let mut left = args.count.unwrap_or(u64::MAX);
     while left > 0 {
         out.flush()?;
@@ -107,7 +107,8 @@ fn follow(
         seen = now;
         // A file that is being written may not be complete; the next change is awaited.
         let Ok(dataset) = spile::open_with(path, &context.options()) else { continue };
-        for grown in growth(&last, &dataset).map_err(|e| e.with_path(path))? {
+        let Ok(found) = growth(&last, &dataset) else { continue };
+        for grown in found {
             show_growth(&grown, &dataset, context, out)?;
             left = left.saturating_sub(1);
         }

@@ -61,25 +61,51 @@ pub(crate) struct Output {
     pub(crate) width: Option<usize>,
 }
 
-/// Standard output; removes the progress bar before each write.
-struct Screen(File);
+enum Screen {
+    /// Standard output; the progress bar is removed before each write.
+    Standard(File),
+    /// Kept for the caller.
+    Memory(Vec<u8>),
+}
 
 impl Write for Screen {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        progress::hide();
-        self.0.write(bytes)
+        match self {
+            Self::Standard(file) => {
+                progress::hide();
+                file.write(bytes)
+            }
+            Self::Memory(kept) => kept.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        match self {
+            Self::Standard(file) => file.flush(),
+            Self::Memory(_) => Ok(()),
+        }
     }
 }
 
 impl Output {
     pub(crate) fn stdout(context: &Context) -> Result<Self> {
         let file = os::standard_output().map_err(stdout_error)?;
-        let writer = BufWriter::with_capacity(64 << 10, Screen(file));
+        let writer = BufWriter::with_capacity(64 << 10, Screen::Standard(file));
         Ok(Self { writer, colour: context.colour, width: context.width })
+    }
+
+    /// Output that is kept in memory.
+    pub(crate) fn kept(context: &Context) -> Self {
+        let writer = BufWriter::new(Screen::Memory(Vec::new()));
+        Self { writer, colour: context.colour, width: context.width }
+    }
+
+    /// What was kept.
+    pub(crate) fn into_bytes(self) -> Result<Vec<u8>> {
+        match self.writer.into_inner().map_err(io::IntoInnerError::into_error)? {
+            Screen::Memory(kept) => Ok(kept),
+            Screen::Standard(_) => Ok(Vec::new()),
+        }
     }
 
     /// `text` in a style if colour is enabled.

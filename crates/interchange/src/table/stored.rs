@@ -116,8 +116,17 @@ impl Table<'_> {
             } else if meaning.mesh.is_some_and(|mesh| lost(mesh).is_some()) {
                 lose(LossKind::Meaning, "its mesh is not written");
             }
-            if array.coords.iter().filter_map(Coord::node).any(|id| lost(id).is_some()) {
-                lose(LossKind::Coordinates, "the array of the coordinates is not written");
+            let mut without =
+                array.coords.iter().filter_map(Coord::node).filter(|id| lost(*id).is_some());
+            if let Some(first) = without.next() {
+                let is_axis =
+                    |id: NodeId| self.axes.iter().any(|axis| axis.coord.node() == Some(id));
+                let reason = if is_axis(first) && without.all(is_axis) {
+                    "they are columns of the table"
+                } else {
+                    "the array of the coordinates is not written"
+                };
+                lose(LossKind::Coordinates, reason);
             }
         }
         match (self.frames(), tree.frames()) {
@@ -125,7 +134,7 @@ impl Table<'_> {
             (None, Some(_)) => losses.push("", LossKind::Frames, "frames without arrays in them"),
             (None, None) => {}
         }
-        losses.into_vec()
+        self.with_renamed_axes(losses.into_vec())
     }
 
     /// Keys and values of the metadata of a file.

@@ -39,7 +39,7 @@ pub fn spectrogram(content: &Dataset, arrays: &[NodeId], settings: &Settings) ->
         let times = Coord::Uniform { start, step: step as f64 / trace.rate };
         let mut attrs = attributes(&trace, settings, segment, segment - step);
         let (time, unit) = trace.time.clone();
-        let time = if time == FREQUENCY || time.is_empty() { "time".to_string() } else { time };
+        let time = if time == FREQUENCY { "time".to_string() } else { time };
         if !unit.is_empty() {
             attrs.set(format!("{time}_units"), unit);
         }

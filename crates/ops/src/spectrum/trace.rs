@@ -61,6 +61,7 @@ impl Trace {
             }
         };
         let dimension = desc.dims.get(at).cloned().unwrap_or_default();
+        let given = rate.is_some();
         let (start, step) = match (desc.coords.get(at), rate) {
             (Some(Coord::Uniform { start, step }), None) => (*start, *step),
             (Some(Coord::Uniform { start, .. }), Some(rate)) => (*start, 1.0 / rate),
@@ -84,6 +85,12 @@ impl Trace {
             Some(id) => content.tree().node(id).attrs.get_str("units").unwrap_or_default().into(),
             None => text(&format!("{dimension}_units")),
         };
+        // Names that tables and arrays have by default.
+        let unnamed =
+            ["", "row"].contains(&dimension.as_str()) || dimension == format!("dim{}", at + 1);
+        let dimension = if unnamed { "time".into() } else { dimension };
+        // The unit of a given rate is Hz.
+        let time = (dimension, if given { "s".into() } else { time_units });
         let kept = ["columns", "label", "instrument", "serial", "trigger_time", "coordinates"];
         let kept = attrs.iter().filter(|(name, _)| kept.contains(name));
         let mut own: Attrs = kept.map(|(name, value)| (name, value.clone())).collect();
@@ -95,7 +102,7 @@ impl Trace {
             let coord = desc.coords.get(k).filter(|coord| coord.node().is_none());
             (desc.dims.get(k).cloned().unwrap_or_default(), coord.cloned().unwrap_or(Coord::None))
         });
-        let (name, units, time) = (node.path.clone(), text("units"), (dimension, time_units));
+        let (name, units) = (node.path.clone(), text("units"));
         let rows = rows.saturating_sub(skipped);
         Ok(Self {
             name,

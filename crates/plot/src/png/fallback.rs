@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use resvg::usvg::fontdb::{Database, Source};
+use resvg::usvg::fontdb::{Database, FaceInfo, ID, Source, Stretch, Style, Weight};
 use skrifa::{FontRef, MetadataProvider};
 
 use crate::font::{FONT, is_in_font};
@@ -32,6 +32,22 @@ pub(super) fn prepared(svg: &str) -> (Cow<'_, str>, Arc<Database>) {
         }
     }
     (out.into(), fonts)
+}
+
+/// A font for a character that the fonts in `used` do not have: an upright one of normal weight and width if there is
+/// one.
+pub(super) fn face(c: char, used: &[ID], fonts: &mut Arc<Database>) -> Option<ID> {
+    let has = |face: &&FaceInfo| {
+        let mapped = fonts.with_face_data(face.id, |data, index| {
+            FontRef::from_index(data, index).is_ok_and(|font| font.charmap().map(c).is_some())
+        });
+        !used.contains(&face.id) && mapped == Some(true)
+    };
+    let unlike = |face: &&FaceInfo| {
+        let regular = face.style == Style::Normal && face.weight == Weight::NORMAL;
+        (!regular, face.stretch != Stretch::Normal, face.monospaced)
+    };
+    fonts.faces().filter(has).min_by_key(unlike).map(|face| face.id)
 }
 
 /// The embedded font as default for all text.

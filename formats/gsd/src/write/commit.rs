@@ -17,7 +17,11 @@ impl Writer {
         }
         self.write_buffer()?;
         let Some(first) = self.pending.first() else {
-            return if durable { self.sink.sync() } else { Ok(()) };
+            if durable {
+                self.sink.sync()?;
+            }
+            self.committed_frames = self.frame;
+            return Ok(());
         };
         let (first_frame, end) = (first.frame, self.count + self.pending.len() as u64);
         let names = self.write_names()?;
@@ -61,6 +65,7 @@ impl Writer {
             return Err(error);
         }
         self.count = end;
+        self.committed_frames = self.frame;
         self.pending.clear();
         if std::mem::take(&mut self.unused_end) > self.tail {
             // A failure leaves bytes that no entry refers to.

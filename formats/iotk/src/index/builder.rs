@@ -40,6 +40,9 @@ impl<'a> Builder<'a> {
         let range = (item.offset, item.end);
         match item.event {
             Event::Tag(Control::Begin, tag) => {
+                if self.is_lenient() {
+                    self.close_same(&tag, item.offset)?;
+                }
                 let id = self.add_element(tag, item.kind, item.attributes, false, range)?;
                 self.open.push(id);
                 Ok(())
@@ -204,6 +207,17 @@ impl<'a> Builder<'a> {
             self.warn("iotk-045", message, offset)?;
         }
         Ok(true)
+    }
+
+    /// Closes the innermost open element if it has the name of `tag`: pseudopotentials have no element in one of
+    /// the same name, but some have a begin tag where an end tag belongs. It is reported.
+    fn close_same(&mut self, tag: &Tag, offset: u64) -> Result<()> {
+        let same = |id: &usize| self.index.elements[*id].tag.name() == tag.name();
+        let Some(id) = self.open.pop_if(|id| same(id)) else { return Ok(()) };
+        self.index.elements[id].end = offset;
+        let name = tag.name().escape_ascii();
+        let message = format!("expected </{name}>, found <{name}>");
+        self.warn("iotk-045", message, offset)
     }
 
     /// Adds the path of the innermost open element to `error`.

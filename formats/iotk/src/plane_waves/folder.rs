@@ -8,7 +8,7 @@ use spile_core::{
     Attrs, Error, ErrorKind, NodeId, OpenOptions, ROOT, Report, Result, Source, Tree,
 };
 
-use super::{PlaneWaves, RealSpace, members, records};
+use super::{PlaneWaves, Quantity, RealSpace, members, records};
 use crate::event::Form;
 use crate::read::{File, inside};
 
@@ -18,7 +18,7 @@ const SPINS: [(&str, &str); 2] = [("up", "up"), ("dw", "down")];
 /// What a file is, by its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Content {
-    Density,
+    Density(Quantity),
     /// Index in [`SPINS`] and number of the k-point, counted from 0.
     Wavefunctions(Option<usize>, u64),
 }
@@ -40,7 +40,7 @@ const MEMBER_BYTES: u64 = 4_096;
 pub(crate) fn summary(members: &[Member]) -> Attrs {
     let mut rows = Attrs::new();
     let (densities, waves): (Vec<&Member>, Vec<&Member>) =
-        members.iter().partition(|member| member.content == Content::Density);
+        members.iter().partition(|member| matches!(member.content, Content::Density(_)));
     for density in densities {
         rows.push(density.name.as_str(), density.waves.summary());
     }
@@ -56,11 +56,11 @@ pub(crate) fn summary(members: &[Member]) -> Attrs {
 }
 
 impl Content {
-    /// The content of `charge-density.dat`, `wfc1.hdf5`, `wfcup1.dat` and so on.
+    /// The content of `charge-density.dat`, `ekin-density.dat`, `wfc1.hdf5`, `wfcup1.dat` and so on.
     fn of(path: &Path) -> Option<Self> {
         let stem = path.file_stem()?.to_str()?;
-        if stem == "charge-density" {
-            return Some(Self::Density);
+        if let Some(quantity) = Quantity::of_file(stem) {
+            return Some(Self::Density(quantity));
         }
         let rest = stem.strip_prefix("wfc")?;
         let spin = SPINS.iter().position(|(letters, _)| rest.starts_with(letters));
@@ -68,6 +68,14 @@ impl Content {
         let plain = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
         let number: u64 = number.parse().ok().filter(|_| plain)?;
         Some(Self::Wavefunctions(spin, number.checked_sub(1)?))
+    }
+
+    /// Whether the file has such content.
+    fn is(&self, waves: &PlaneWaves) -> bool {
+        match self {
+            Self::Density(quantity) => waves.quantity() == Some(*quantity),
+            Self::Wavefunctions(..) => waves.quantity().is_none(),
+        }
     }
 }
 
@@ -95,7 +103,7 @@ pub(crate) fn open(
         }
         budget.charge(MEMBER_BYTES, "densities and wavefunctions")?;
         match open_one(&path, real, options) {
-            Ok(Some((waves, len))) if waves.is_density() == (content == Content::Density) => {
+            Ok(Some((waves, len))) if content.is(&waves) => {
                 found.push(Member { path, name, content, waves, len });
             }
             Ok(_) => {
@@ -119,6 +127,21 @@ pub(crate) fn open(
     }
     found.sort_by(|a, b| a.content.cmp(&b.content));
     Ok(found)
+}
+
+/// Notes on the files of a folder besides `main`, pseudopotentials and plane waves, such as `paw.txt` and
+/// `atomic_proj.xml`.
+pub(crate) fn report_others(folder: &Folder, main: &Path, report: &mut Report) {
+    let known = ["upf", "hdf5", "dat"];
+    for path in folder.files() {
+        let extension = path.extension().unwrap_or_default();
+        if path == main || known.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+            continue;
+        }
+        let name = path.strip_prefix(folder.path()).unwrap_or(path).to_string_lossy();
+        let message = "the file is not read; its content is not part of the dataset";
+        report.note("iotk-054", message).in_object(name);
+    }
 }
 
 /// Whether there is a format for a file with this extension.
@@ -146,7 +169,8 @@ fn open_one(path: &Path, real: &Path, options: &OpenOptions) -> Result<Option<(P
         // The arrays of a file that refers to others are in other bytes.
         members::parse(&dataset)?.filter(|_| dataset.source().len() == len)
     };
-    Ok(waves.map(|waves| (waves, len)))
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    Ok(waves.map(|waves| (waves.named(&stem), len)))
 }
 
 /// Adds densities and wavefunctions to the tree of a folder. `start` is the offset of each file in the joined
@@ -164,7 +188,7 @@ pub(crate) fn add(
         }
         let waves = member.waves.shifted(*start)?;
         let path = match member.content {
-            Content::Density => "charge-density".to_string(),
+            Content::Density(quantity) => quantity.file().to_string(),
             Content::Wavefunctions(None, k) => format!("wavefunctions/k{k}"),
             Content::Wavefunctions(Some(spin), k) => {
                 format!("wavefunctions/{}/k{k}", SPINS[spin].1)
@@ -207,7 +231,8 @@ mod tests {
     #[test]
     fn the_name_of_a_file_has_its_spin_and_k_point() {
         let of = |name: &str| Content::of(Path::new(name));
-        assert_eq!(of("charge-density.dat"), Some(Content::Density));
+        assert_eq!(of("charge-density.dat"), Some(Content::Density(Quantity::Charge)));
+        assert_eq!(of("ekin-density.hdf5"), Some(Content::Density(Quantity::KineticEnergy)));
         assert_eq!(of("wfc12.hdf5"), Some(Content::Wavefunctions(None, 11)));
         assert_eq!(of("wfcdw1.dat"), Some(Content::Wavefunctions(Some(1), 0)));
         for other in ["wfc.dat", "wfc0.dat", "wfcup.dat", "wfc1a.dat", "wfc01.dat", "x.dat"] {

@@ -5,7 +5,7 @@ use spile_core::{
 };
 
 use super::functions::{Elements, Rows};
-use super::{Content, PlaneWaves, Wavefunctions, complex, computed};
+use super::{Content, PlaneWaves, Quantity, Wavefunctions, complex, computed};
 
 /// Datasets of the components of a density.
 const COMPONENTS: [&[&str]; 3] =
@@ -51,7 +51,8 @@ fn content(dataset: &Dataset, stored: u64) -> Option<Content> {
         let names = COMPONENTS.iter().find(|names| names.len() as u64 == count);
         let names = names?;
         let parts = names.iter().map(|name| pairs(array(name)?, &[stored]));
-        return parts.collect::<Option<Vec<_>>>().map(Content::Density);
+        let parts: Vec<ArrayDesc> = parts.collect::<Option<_>>()?;
+        return Some(Content::Density(Quantity::Charge, parts));
     };
     let components @ (1 | 2) = attrs.get_u64("npol").unwrap_or(1) else { return None };
     let [bands, _] = *evc.shape.lengths() else { return None };

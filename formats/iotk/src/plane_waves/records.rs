@@ -13,7 +13,7 @@ use spile_core::{
     ArrayDesc, ByteOrder, DType, Extents, Layout, Order, Result, Shape, Source, Wire,
 };
 
-use super::{Content, PlaneWaves, Wavefunctions, complex};
+use super::{Content, PlaneWaves, Quantity, Wavefunctions, complex};
 use crate::wire::record::{Framing, Record};
 
 /// Lengths of the first two records, of a density and of wavefunctions.
@@ -81,7 +81,8 @@ fn density(source: &Source, records: &[Record], order: ByteOrder) -> Result<Opti
     let arrays = components.iter().map(|record| coefficients(record, stored, order));
     let Some(arrays) = arrays.collect::<Option<Vec<ArrayDesc>>>() else { return Ok(None) };
     let reciprocal = matrix(source, lattice, order)?;
-    Ok(Some(PlaneWaves { half, stored, reciprocal, miller, content: Content::Density(arrays) }))
+    let content = Content::Density(Quantity::Charge, arrays);
+    Ok(Some(PlaneWaves { half, stored, reciprocal, miller, content }))
 }
 
 fn wavefunctions(

@@ -298,8 +298,13 @@ fn add_bands(tree: &mut Tree, report: &mut Report) -> Result<()> {
         if blocks.is_empty() || !free(tree, name) {
             continue;
         }
-        let parts = blocks.iter().map(|block| tree.child((*block)?, part));
-        let parts: Option<Vec<NodeId>> = parts.collect();
+        let found = blocks.iter().map(|block| tree.child((*block)?, part));
+        let found: Vec<Option<NodeId>> = found.collect();
+        if found.iter().all(Option::is_none) {
+            // The files of the k-points are not opened with a single file.
+            continue;
+        }
+        let parts: Option<Vec<NodeId>> = found.into_iter().collect();
         let each = parts.as_ref().and_then(|parts| tree.array(parts[0])?.shape.count());
         let (Some(parts), Some(each)) = (parts, each) else {
             let message = "expected one element per k-point and spin";

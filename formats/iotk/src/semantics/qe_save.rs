@@ -69,6 +69,7 @@ impl FolderFormat for Iotk {
             members.add_unlinked(&mut report)?;
         }
         let waves = if current {
+            plane_waves::folder::report_others(folder, &main, &mut report);
             plane_waves::folder::open(folder, &members.folder, options, &mut report)?
         } else {
             Vec::new()

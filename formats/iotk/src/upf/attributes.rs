@@ -24,6 +24,11 @@ const TEXT: [&str; 13] = [
     "nl",
 ];
 
+/// Whether the attribute `name` is text.
+pub(crate) fn is_text(name: &str) -> bool {
+    TEXT.contains(&name)
+}
+
 /// Logical attributes.
 const LOGICAL: [&str; 10] = [
     "is_ultrasoft",
@@ -47,7 +52,7 @@ pub(crate) fn typed_value(name: &str, text: &str) -> Value {
     {
         return Value::Bool(flag);
     }
-    if TEXT.contains(&name) || text.contains(char::is_whitespace) {
+    if is_text(name) || text.contains(char::is_whitespace) {
         return text.into();
     }
     if let Ok(integer) = text.parse::<i64>() {

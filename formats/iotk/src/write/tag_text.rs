@@ -15,8 +15,12 @@ use crate::wire::{Control, Tag, unescape, write_attribute};
 /// Tags longer than this are broken into lines in a text.
 const LINE: usize = 128;
 
+/// The same for elements of pseudopotentials: Quantum ESPRESSO 6.6 and later reads lines of 1024 bytes, and misses
+/// attributes after a line end.
+const UPF_LINE: usize = 1_000;
+
 /// Writes a tag. A long one is broken into lines, at the last blank that leaves a line of less than
-/// [`LINE`] bytes, or at the first blank. A line end that belongs to the tag is written as an empty
+/// [`LINE`] or [`UPF_LINE`] bytes, or at the first blank. A line end that belongs to the tag is written as an empty
 /// line.
 pub(crate) fn write_lines(tag: &[u8], style: Style, out: &mut impl Write) -> Result<()> {
     let escape_lines = |text: &[u8]| -> Vec<u8> {
@@ -27,13 +31,14 @@ pub(crate) fn write_lines(tag: &[u8], style: Style, out: &mut impl Write) -> Res
         lines.join(&b"\n\n"[..])
     };
     let mut rest = tag;
-    while rest.len() > LINE {
+    let longest = if tag.starts_with(b"<PP_") && style == Style::Exact { UPF_LINE } else { LINE };
+    while rest.len() > longest {
         let fits = |k: &usize| {
             let near = |k: usize| rest.get(k).is_some_and(|b| *b == b'\n');
             rest[*k] == b' ' && !near(k - 1) && !near(k + 1)
         };
-        let last = (1..LINE).rev().find(fits);
-        let Some(at) = last.or_else(|| (LINE..rest.len()).find(fits)) else { break };
+        let last = (1..longest).rev().find(fits);
+        let Some(at) = last.or_else(|| (longest..rest.len()).find(fits)) else { break };
         out.write_all(&escape_lines(&rest[..at]))?;
         out.write_all(b"\n")?;
         rest = &rest[at + 1..];

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
-use spile_core::comm::{Comm, agree_alike};
+use spile_core::comm::Comm;
 use spile_core::convert::{self, Number};
 use spile_core::{Attrs, ByteOrder, DType, Error, Result, Value};
 use zerocopy::IntoBytes;
@@ -38,7 +38,6 @@ use crate::write::{Options, Writer};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Checkpoint<'c> {
-    comm: &'c dyn Comm,
     writer: Writer<'c>,
     names: HashSet<String>,
 }
@@ -53,20 +52,20 @@ impl<'c> Checkpoint<'c> {
         options: Options,
     ) -> Result<Self> {
         let writer = Writer::create(comm, path, name.as_bytes(), options)?;
-        let mut file = Self::from_writer(comm, writer);
+        let mut file = Self::from_writer(writer);
         file.group("", Attrs::from([("name", name.into()), ("version", version.into())]))?;
         Ok(file)
     }
 
-    /// Writes fields with a writer of `comm`, without name and version of a program.
-    pub fn from_writer(comm: &'c dyn Comm, writer: Writer<'c>) -> Self {
-        Self { comm, writer, names: HashSet::new() }
+    /// Writes fields with `writer`, without name and version of a program.
+    pub fn from_writer(writer: Writer<'c>) -> Self {
+        Self { writer, names: HashSet::new() }
     }
 
     /// Writes attributes of the group `path`, or of the file if the path is empty. They are the same on every rank.
     pub fn group(&mut self, path: &str, attrs: Attrs) -> Result<()> {
-        let group = Description::Group(Group { group: path.into(), attrs });
-        describe(self.comm, &mut self.writer, Ok(group))
+        let group = Group { group: path.into(), attrs };
+        describe(&mut self.writer, Ok(Description::Group(group)))
     }
 
     /// Writes one value, which must be the same on every rank: a step, a time, a parameter. In a name
@@ -74,13 +73,12 @@ impl<'c> Checkpoint<'c> {
     pub fn value(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
         let (group, last) = name.rsplit_once('/').unwrap_or(("", name));
         let attrs = Attrs::from([(last, value.into())]);
-        let group = Description::Group(Group { group: group.into(), attrs });
         let named = if last.is_empty() {
             Err(Error::argument("the name of a value is empty"))
         } else {
-            Ok(group)
+            Ok(Description::Group(Group { group: group.into(), attrs }))
         };
-        describe(self.comm, &mut self.writer, named)
+        describe(&mut self.writer, named)
     }
 
     /// Writes the elements of a field. `counts` is the number of elements of each rank, `mine` the
@@ -91,15 +89,19 @@ impl<'c> Checkpoint<'c> {
         counts: &[u64],
         mine: &[T],
     ) -> Result<()> {
-        let field = with_type::<T>(field);
-        let field = agree_alike(self.comm, field, ())?;
-        self.elements(&field, counts, Elements::Contiguous(&to_little_endian(mine)))
+        let mine = to_little_endian(mine);
+        self.put(with_type::<T>(field), counts, Elements::Contiguous(&mine))
     }
 
     /// Writes the elements of a field of any type as bytes in the byte order of the field's type.
     /// `counts` is the number of elements of each rank, `mine` the elements of this rank.
     pub fn elements(&mut self, field: &Field, counts: &[u64], mine: Elements<'_>) -> Result<()> {
-        let size = self.begin_field(field, Kind::Array, counts)?;
+        self.put(Ok(field.clone()), counts, mine)
+    }
+
+    /// Writes a field; an error of `field` on one rank is returned on all.
+    fn put(&mut self, field: Result<Field>, counts: &[u64], mine: Elements<'_>) -> Result<()> {
+        let (field, size) = self.begin_field(field, Kind::Array, counts)?;
         let written = self.writer.array(field.user(), counts, size, mine, field.compressed);
         written.map_err(|e| e.in_object(field.title()))
     }
@@ -113,9 +115,9 @@ impl<'c> Checkpoint<'c> {
         lengths: &[u64],
         mine: &[T],
     ) -> Result<()> {
-        let field = with_type::<T>(field);
-        let field = agree_alike(self.comm, field, ())?;
-        self.ragged_elements(&field, counts, lengths, Elements::Contiguous(&to_little_endian(mine)))
+        let mine = to_little_endian(mine);
+        let mine = Elements::Contiguous(&mine);
+        self.put_ragged(with_type::<T>(field), counts, lengths, mine)
     }
 
     /// Writes a ragged field of any type as bytes in the byte order of the field's type. Arguments as for
@@ -127,29 +129,54 @@ impl<'c> Checkpoint<'c> {
         lengths: &[u64],
         mine: Elements<'_>,
     ) -> Result<()> {
-        let item = self.begin_field(field, Kind::Varray, counts)?;
+        self.put_ragged(Ok(field.clone()), counts, lengths, mine)
+    }
+
+    /// Writes a ragged field; an error of `field` on one rank is returned on all.
+    fn put_ragged(
+        &mut self,
+        field: Result<Field>,
+        counts: &[u64],
+        lengths: &[u64],
+        mine: Elements<'_>,
+    ) -> Result<()> {
+        let (field, item) = self.begin_field(field, Kind::Varray, counts)?;
         // The writer fails if a saturated size does not match the data.
         let sizes: Vec<u64> = lengths.iter().map(|length| length.saturating_mul(item)).collect();
         let written = self.writer.varray(field.user(), counts, &sizes, mine, field.compressed);
         written.map_err(|e| e.in_object(field.title()))
     }
 
-    /// Writes the description of a field and returns the bytes of an element.
-    fn begin_field(&mut self, field: &Field, kind: Kind, counts: &[u64]) -> Result<u64> {
+    /// Writes the description of a field; returns the field and the bytes of an element.
+    fn begin_field(
+        &mut self,
+        field: Result<Field>,
+        kind: Kind,
+        counts: &[u64],
+    ) -> Result<(Field, u64)> {
         let total = counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
-        let checked = || {
-            field
-                .array_shape(kind, total, field.bytes()?)
-                .map_err(|e| Error::argument(e.message()))?;
+        let checked = |field: &Field| {
+            let size = field.bytes()?;
+            field.array_shape(kind, total, size).map_err(|e| Error::argument(e.message()))?;
             if self.names.contains(&field.name) {
                 return Err(Error::argument("a field of this name already exists"));
             }
-            Ok(Description::Field(Box::new(field.clone())))
+            Ok(size)
         };
-        let description = checked().map_err(|e| e.in_object(field.title()));
-        describe(self.comm, &mut self.writer, description)?;
+        let checked = field.and_then(|field| {
+            let size = checked(&field).map_err(|e| e.in_object(field.title()))?;
+            Ok((field, size))
+        });
+        let (described, begun) = match checked {
+            Ok((field, size)) => {
+                (Ok(Description::Field(Box::new(field.clone()))), Some((field, size)))
+            }
+            Err(error) => (Err(error), None),
+        };
+        describe(&mut self.writer, described)?;
+        let (field, size) = begun.ok_or_else(|| Error::argument("the field is not described"))?;
         self.names.insert(field.name.clone());
-        field.bytes()
+        Ok((field, size))
     }
 
     /// The native writer, for additional sections between the fields.
@@ -163,15 +190,14 @@ impl<'c> Checkpoint<'c> {
     }
 }
 
-/// Writes a description, which must be the same on every rank.
-pub(crate) fn describe(
-    comm: &dyn Comm,
-    writer: &mut Writer<'_>,
-    description: Result<Description>,
-) -> Result<()> {
+/// Writes a description, which must be the same on every rank; an error of one rank is returned on all.
+pub(crate) fn describe(writer: &mut Writer<'_>, description: Result<Description>) -> Result<()> {
     let text = description.and_then(|description| description.text());
-    let same = text.as_ref().map_or_else(|_| String::new(), |(_, text)| text.clone());
-    let (user, text) = agree_alike(comm, text, same)?;
+    let (checked, user, text) = match text {
+        Ok((user, text)) => (Ok(()), user, text),
+        Err(error) => (Err(error), &[][..], String::new()),
+    };
+    writer.prepare_more(&text, checked);
     writer.block(user, 0, text.len() as u64, Some(text.as_bytes()), false)
 }
 

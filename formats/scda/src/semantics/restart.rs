@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::comm::{Comm, agree, agree_alike};
+use spile_core::comm::Comm;
 use spile_core::convert::{self, Number};
 use spile_core::limits::Budget;
 use spile_core::tree::closest;
@@ -285,7 +285,7 @@ impl<'c> Restart<'c> {
         let (position, prepared) = self.agree(field, counts, prepared)?;
         self.cursor.verify(position).map_err(|e| e.in_object(field.title()))?;
         self.cursor.go_to(position);
-        self.cursor.next(true)?;
+        self.cursor.read_header(true)?;
         Ok(prepared)
     }
 
@@ -313,8 +313,7 @@ impl<'c> Restart<'c> {
     }
 
     fn agree<T>(&self, field: &Field, counts: &[u64], mine: Result<T>) -> Result<T> {
-        let mine = mine.map_err(|e| e.with_path(&self.path));
-        agree_alike(self.comm, mine, (&field.name, counts))
+        self.cursor.agree_alike(mine, (&field.name, counts))
     }
 }
 
@@ -323,7 +322,7 @@ impl Visitor for Restart<'_> {
     type Section = (SectionHeader, u64);
 
     fn next(&mut self) -> Result<Option<Self::Section>> {
-        let header = self.cursor.next(true)?;
+        let header = self.cursor.read_header(true)?;
         Ok(header.map(|header| (header, self.cursor.position())))
     }
 
@@ -338,12 +337,8 @@ impl Visitor for Restart<'_> {
         let size = header.size;
         let allowed = Description::allow(size, &self.limits)
             .and_then(|()| self.budget.charge(size.saturating_mul(16), "the list of descriptions"));
-        agree(self.comm, allowed.map_err(|e| e.with_path(&self.path)))?;
         // All ranks parse the same bytes and need not agree on the result.
-        let mut text = self.cursor.block(0)?.unwrap_or_default();
-        text.resize(size as usize, 0);
-        self.comm.broadcast(0, &mut text)?;
-        Ok(text)
+        self.cursor.block_on_all(allowed)
     }
 
     fn plain(&mut self, _: &Self::Section) -> Result<()> {

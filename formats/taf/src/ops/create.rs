@@ -124,6 +124,22 @@ pub fn create_columns(
     Ok(clipped)
 }
 
+/// The map that stores all values of `columns` as `dtype`; `None` for floating-point types.
+///
+/// # Errors
+/// No map can represent the range of the values.
+pub fn map_of(columns: &[Array], dtype: DType) -> Result<Option<Linear>> {
+    if !dtype.is_integer() {
+        return Ok(None);
+    }
+    let (mut min, mut max) = (f64::NAN, f64::NAN);
+    for column in columns {
+        let found = statistics(&column.all_in(Order::F)?)?;
+        (min, max) = (min.min(found.min), max.max(found.max));
+    }
+    fitted_map(dtype, min, max).map(Some)
+}
+
 /// Whether `to` can represent all values of `from`, so that stored values and map can be kept.
 fn can_represent(from: DType, to: DType) -> bool {
     match (from.kind(), to.kind()) {

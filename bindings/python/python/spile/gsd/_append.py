@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError, SpileError
 from . import fl
-from ._frame import PARTS, Field, Frame, shaped
+from ._frame import PARTS, Field, Frame, shaped, whole
 from ._schema import ARRAYS, BOX, DEFAULTS, default_types
 
 __all__ = ["Appending"]
@@ -86,7 +86,7 @@ class Appending:
             if isinstance(value, str):
                 inner.write_text(chunk, value)
             else:
-                value = fl._contiguous(value)
+                value = fl._contiguous(chunk, value)
                 inner.write_chunk(chunk, value)
             written[chunk] = value
 
@@ -125,17 +125,18 @@ class Appending:
             if value is None and defaults:
                 value = DEFAULTS[chunk][0]
             if value is not None:
-                write(chunk, np.array([value], dtype), first.get(chunk, DEFAULTS[chunk]))
+                array = np.array([whole(chunk, value)], dtype)
+                write(chunk, array, first.get(chunk, DEFAULTS[chunk]))
         box = BOX.default if about.box is None and defaults else about.box
         if box is not None:
-            box = shaped(box, self._real, 6, 0)
+            box = shaped("configuration/box", box, self._real, 6, 0)
             default = np.array(BOX.default, self._real)
             write("configuration/box", box, first.get("configuration/box", default))
 
     def _write_part(self, part: str, data: Any, first: Any, write: Any, defaults: bool) -> None:
         count, types_chunk = _CHUNKS[part]
         known = int(first.get(count, DEFAULTS[count])[0])
-        rows = known if data.N is None else int(data.N)
+        rows = known if data.N is None else whole(count, data.N)
         same = rows == known
         if not same:
             write(count, np.array([rows], "u4"), None)
@@ -161,13 +162,8 @@ class Appending:
                 if not defaults or expected is None:
                     continue
                 value = self._defaults(chunk, field, rows, self._real)
-            real = field.dtype == "f4"
-            try:
-                array = shaped(value, self._real if real else field.dtype, rows, field.columns)
-            except ValueError:
-                found = np.shape(value)
-                message = f"{chunk}: expected {rows} rows, found shape {found}"
-                raise ArgumentError(message) from None
+            dtype = self._real if field.dtype == "f4" else field.dtype
+            array = shaped(chunk, value, dtype, rows, field.columns)
             if expected is None:
                 expected = self._defaults(chunk, field, rows, self._real)
             write(chunk, array, expected)
@@ -175,6 +171,8 @@ class Appending:
     def _write_strings(
         self, chunk: str, strings: Any, default: Any, first: Any, write: Any
     ) -> None:
+        if isinstance(strings, str) or not all(isinstance(text, str) for text in strings):
+            raise ArgumentError(f"{chunk}: expected a list of strings, found {strings!r}")
         if chunk not in first and list(strings) == default:
             return
         encoded = [text.encode() for text in strings]
@@ -182,5 +180,6 @@ class Appending:
             raise ValueError(f"{chunk}: a name contains NUL")
         # At least two columns: a chunk with one column has no rows of text for readers.
         width = max(map(len, encoded), default=1) + 1
-        table = np.array(encoded, f"S{max(width, 2)}").view("i1").reshape(len(encoded), -1)
-        write(chunk, table if encoded else np.empty((0, 2), "i1"), first.get(chunk))
+        width = max(width, 2)
+        table = np.array(encoded, f"S{width}").view("i1").reshape(len(encoded), width)
+        write(chunk, table, first.get(chunk))

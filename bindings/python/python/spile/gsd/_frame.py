@@ -6,6 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..errors import ArgumentError
+
 __all__ = ["BondData", "ConfigurationData", "ConstraintData", "Frame", "ParticleData"]
 
 
@@ -38,8 +40,8 @@ class _Part:
                 dtype = field.dtype
                 if dtype == "f4" and getattr(value, "dtype", np.float64) == np.float64:
                     dtype = "f8"
-                rows = len(value) if count is None else int(count)
-                arrays[name] = shaped(value, dtype, rows, field.columns)
+                rows = len(value) if count is None else whole("N", count)
+                arrays[name] = shaped(name, value, dtype, rows, field.columns)
         return arrays
 
     def validate(self, inplace: bool = False) -> None:
@@ -62,11 +64,43 @@ class _Part:
         return f"<{type(self).__name__} {' '.join(given)}>"
 
 
-def shaped(value: Any, dtype: Any, rows: int, columns: int) -> np.ndarray:
-    """A C-contiguous array with a given number of rows."""
-    array = np.ascontiguousarray(value, dtype)
+def shaped(name: str, value: Any, dtype: Any, rows: int, columns: int) -> np.ndarray:
+    """A C-contiguous array with a given number of rows; values that are given in one dimension are divided into
+    rows. Raises `ArgumentError` if values would change: fractions and large numbers as integers, complex and
+    masked values, rows and columns in another order."""
+    try:
+        given = np.asarray(value)
+        array = np.ascontiguousarray(given, dtype) if given.dtype.kind != "c" else None
+    except ValueError as error:
+        raise ArgumentError(f"{name}: {error}") from None
+    if array is None or isinstance(value, np.ma.MaskedArray):
+        kind = "complex" if array is None else "masked"
+        raise ArgumentError(f"{name}: expected real numbers, found a {kind} array")
+    if (
+        array is not given
+        and array.dtype.kind in "iu"
+        and array.dtype != given.dtype
+        and not np.array_equal(array.reshape(given.shape), given)
+    ):
+        raise ArgumentError(f"{name}: expected integers that fit {array.dtype}")
     shape = (rows, columns) if columns else (rows,)
-    return array if array.shape == shape else array.reshape(shape)
+    if array.shape == shape:
+        return array
+    found = [n for n in array.shape if n != 1]
+    same = len(found) <= 1 or not array.size or found == [n for n in shape if n != 1]
+    if not same or array.size != rows * max(columns, 1):
+        raise ArgumentError(f"{name}: expected shape {shape}, found {given.shape}")
+    return array.reshape(shape)
+
+
+def whole(name: str, value: Any) -> int:
+    """An integer, also if it is given as a real number."""
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    number = np.ravel(value)
+    if len(number) != 1 or number[0] != np.floor(number[0]):
+        raise ArgumentError(f"{name}: expected an integer, found {value!r}")
+    return int(number[0])
 
 
 class ConfigurationData(_Part):
@@ -92,7 +126,7 @@ class ConfigurationData(_Part):
 
     def cast(self) -> dict[str, np.ndarray]:
         """The box as an array."""
-        return {} if self._box is None else {"box": shaped(self._box, "f4", 6, 0)}
+        return {} if self._box is None else {"box": shaped("box", self._box, "f4", 6, 0)}
 
 
 class ParticleData(_Part):

@@ -42,7 +42,8 @@ def default_types(part: str) -> list[str]:
 
 def strings(table: np.ndarray) -> list[str]:
     """The rows of a table of characters, each up to its first NUL."""
-    return [bytes(row).split(b"\0", 1)[0].decode() for row in table.reshape(len(table), -1)]
+    rows = table if table.ndim == 2 else table.reshape(len(table), 1)
+    return [bytes(row).split(b"\0", 1)[0].decode() for row in rows]
 
 
 def texts(values: np.ndarray) -> np.ndarray:

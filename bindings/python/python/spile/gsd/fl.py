@@ -204,7 +204,7 @@ class GSDFile:
             if isinstance(data, str):
                 self._inner.write_text(name, data)
             else:
-                self._inner.write_chunk(name, _contiguous(data))
+                self._inner.write_chunk(name, _contiguous(name, data))
         except SpileError as error:
             raise _as_gsd(error) from None
 
@@ -275,11 +275,15 @@ class GSDFile:
         return f"<spile.gsd.fl.GSDFile {self._name!r}, mode {self._mode!r}>"
 
 
-def _contiguous(data: Any) -> np.ndarray:
+def _contiguous(name: str, data: Any) -> np.ndarray:
     """A C-contiguous little-endian array with one or two dimensions."""
     array = np.ascontiguousarray(data)
     if array.ndim > 2:
-        raise ValueError(f"expected at most two dimensions, found {array.ndim}")
+        raise GSDArgumentError(f"{name}: expected at most two dimensions, found {array.ndim}")
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize not in (1, 2, 4, 8):
+        raise GSDArgumentError(f"{name}: GSD has no elements of type {array.dtype}")
+    if isinstance(data, np.ma.MaskedArray) and data.mask.any():
+        raise GSDArgumentError(f"{name}: GSD has no masked values")
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     return array

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use spile::sink::Sink;
 use spile::wire::ByteOrder;
 use spile_iotk::wire::record::{Framing, SUBRECORD};
-use spile_iotk::{Form, Heads, Style, Target};
+use spile_iotk::{Form, Heads, Style, Target, is_text_name};
 
 use crate::cmd::prelude::*;
 
@@ -16,7 +16,7 @@ pub(crate) struct ConvertArgs {
     file: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
-    /// Form of the output [default: the opposite of the input]
+    /// Form of the output [default: text if it is named .xml, .upf, .txt or .html, else the opposite of the input]
     #[arg(long, value_name = "FORM")]
     to: Option<To>,
     /// Write the same bytes as the original library, with its number of digits
@@ -73,7 +73,10 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         Some(Endian::Big) => ByteOrder::Big,
         None => framing.order,
     };
-    let other = if form == Form::Text { To::Binary } else { To::Text };
+    let other = match form {
+        Form::Text if !is_text_name(args.output.path()) => To::Binary,
+        _ => To::Text,
+    };
     let records = args.endian.is_some() || args.marker.is_some() || args.subrecord.is_some();
     let target = match args.to.unwrap_or(other) {
         To::Text if records => {

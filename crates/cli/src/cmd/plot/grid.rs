@@ -44,7 +44,14 @@ impl Grid {
             Some(Coord::Node(_)) => points(job, desc, dimension, span),
             _ => None,
         };
-        let Some(cells) = found else { return Self::index(desc, dimension, span) };
+        let Some(cells) = found else {
+            let mut grid = Self::index(desc, dimension, span);
+            if desc.coords.get(dimension).is_some_and(|coord| coord.node().is_some()) {
+                // The name of the dimension is that of its coordinates, which are not shown.
+                grid.axis.label = "index".into();
+            }
+            return grid;
+        };
         let name = desc.dims.get(dimension).map_or("", String::as_str);
         let unit = match desc.coords.get(dimension) {
             Some(Coord::Node(id)) => array_part::unit(job.file.tree().node(*id)),
@@ -66,9 +73,16 @@ impl Grid {
     pub(super) fn spacing(&self) -> Option<(f64, f64)> {
         match &self.cells {
             Cells::Uniform { first, step } => Some((*first, *step)),
-            Cells::Each { centres, .. } => {
-                sampled_spacing(self.count, |k| centres.get(k as usize).copied())
-            }
+            Cells::Each { centres, .. } => match centres[..] {
+                [first, .., last] => {
+                    let step = (last - first) / (centres.len() - 1) as f64;
+                    let deviation = |(k, v): (usize, &f64)| (v - first - k as f64 * step).abs();
+                    let even =
+                        centres.iter().enumerate().all(|at| deviation(at) < 1e-3 * step.abs());
+                    even.then_some((first, step))
+                }
+                _ => None,
+            },
         }
     }
 

@@ -4,7 +4,7 @@ use spile::error::{Error, Result};
 use spile::layout::ArrayDesc;
 use spile::read::{Array, Axes};
 use spile::recording::SEGMENT;
-use spile::reduce::envelope;
+use spile::reduce::{envelope, even_cuts};
 use spile::select::{Selection, Slice, Span};
 use spile_plot::{Axis, Figure, Series};
 
@@ -56,13 +56,9 @@ fn columns(
         ))
         .hint("select columns, for example ':, 0:3'"));
     }
-    let mut grid = Grid::new(job, chosen, x, spans[x]);
+    let grid = Grid::new(job, chosen, x, spans[x]);
     // A logarithmic axis shows the first points as far apart as the last ones.
     let buckets = if job.args.log_x { buckets.max(MAX_LOG_POINTS) } else { buckets };
-    if spans[x].count > 2 * buckets as u64 && grid.spacing().is_none() {
-        // An envelope has equal steps.
-        grid = Grid::index(chosen.desc, x, spans[x]);
-    }
     let mut series = Vec::new();
     for column in 0..columns {
         let mut left = column;
@@ -104,11 +100,19 @@ fn line(
 ) -> Result<Series> {
     let selected = array.select(part, Axes::Stored)?;
     let count = selected.count();
-    let (Some((start, step)), true) = (grid.spacing(), count > 2 * buckets as u64) else {
+    if count <= 2 * buckets as u64 {
         let y = array.read_f64(part, Axes::Stored)?;
         return Ok(Series::line(label, (0..count).map(|k| grid.point(k)).collect(), y));
-    };
+    }
     let found = envelope(&selected, buckets)?;
-    let width = step * count as f64 / found.low.len() as f64;
-    Ok(Series::envelope(label, start, width, found.low, found.high))
+    if let Some((start, step)) = grid.spacing() {
+        let width = step * count as f64 / found.low.len() as f64;
+        return Ok(Series::envelope(label, start, width, found.low, found.high));
+    }
+    // The points are not evenly spaced: a line between the extremes of each bucket.
+    let cuts = even_cuts(count, found.low.len());
+    let middles = cuts.windows(2).map(|cut| grid.point(cut[0].midpoint(cut[1])));
+    let x = middles.flat_map(|x| [x, x]).collect();
+    let y = found.low.iter().zip(&found.high).flat_map(|(low, high)| [*low, *high]).collect();
+    Ok(Series::line(label, x, y))
 }

@@ -34,6 +34,7 @@ use spile::dtype::Kind;
 use spile::layout::ArrayDesc;
 use spile::read::Array;
 use spile::select::{Slice, Span};
+use spile::semantics::Role;
 use spile::sink::Sink;
 use spile_ops::complex::with_parts;
 use spile_plot::{Axis, ColourMode, Figure, Stack, Theme};
@@ -447,13 +448,21 @@ impl Job<'_> {
 
     /// The y axis or colour scale for the values of an array.
     fn values(&self, chosen: &ArrayPart<'_>, array: &Array) -> Axis {
-        let name = chosen.label();
-        let label = match array.dtype().kind() {
-            Kind::Complex | Kind::ComplexX87 => format!("real part of {name}"),
-            _ => name,
-        };
         let (range, log) = (self.args.range, self.args.log);
-        Axis { range, log, ..Axis::new(label, array_part::unit(chosen.node)) }
+        let integer = chosen.node.attrs.contains("bit");
+        let unit = array_part::unit(chosen.node);
+        let mut axis = Axis { range, log, integer, ..Axis::new(chosen.label(), unit) };
+        let is_spectrum = chosen.desc.dims.iter().any(|name| name == "frequency");
+        let is_trace = chosen.desc.semantics().role == Role::Trace;
+        if matches!(array.dtype().kind(), Kind::Complex | Kind::ComplexX87) {
+            axis.label = format!("real part of {}", axis.label);
+        } else if let Some(name) = chosen.node.attrs.get_str("long_name").filter(|_| is_spectrum) {
+            axis.label = name.to_string();
+        } else if is_trace && axis.label == "data" {
+            // The name says nothing about the quantity.
+            axis.label = overlay::quantity(&axis).into();
+        }
+        axis
     }
 }
 

@@ -5,7 +5,7 @@ use spile::layout::ArrayDesc;
 use spile::semantics::Role;
 use spile::tree::Node;
 use spile_ops::complex;
-use spile_plot::{Axis, Figure};
+use spile_plot::{Axis, Figure, Series};
 
 use super::array_part::{self, ArrayPart};
 use super::{Canvas, Job, PlotArgs, draw, lines};
@@ -29,7 +29,11 @@ pub(super) fn figures(
         files.iter().map(|(path, file)| Job { args, path, names, context, file, canvas }).collect();
     let channels = channels(&jobs)?;
     if let ([job], true) = (&jobs[..], channels.len() < 2) {
-        return Ok(vec![draw(job).map_err(|e| e.with_path(job.path))?]);
+        let figure = draw(job).map_err(|e| e.with_path(job.path))?;
+        if args.stack && figure.map.is_none() && figure.series.len() > 1 {
+            return Ok(panels(args, each_series(figure)));
+        }
+        return Ok(vec![figure]);
     }
     if channels.len() > MAX_CHANNELS {
         let message =
@@ -142,6 +146,13 @@ fn label(job: &Job<'_>, chosen: &ArrayPart<'_>, files: usize) -> String {
     }
 }
 
+/// One figure per series, with its label.
+fn each_series(mut figure: Figure) -> Vec<(String, Figure)> {
+    let series = std::mem::take(&mut figure.series);
+    let single = |one: Series| (one.label.clone(), Figure { series: vec![one], ..figure.clone() });
+    series.into_iter().map(single).collect()
+}
+
 /// All series in one figure.
 fn overlaid(jobs: &[Job<'_>], all: Vec<(String, Figure)>) -> Figure {
     let mut figures = all.into_iter();
@@ -175,7 +186,7 @@ fn rename(figure: &mut Figure, name: &str) {
 }
 
 /// The quantity of a unit.
-fn quantity(axis: &Axis) -> &'static str {
+pub(super) fn quantity(axis: &Axis) -> &'static str {
     match axis.unit.as_str() {
         "V" | "mV" | "uV" | "µV" => "voltage",
         "A" | "mA" => "current",

@@ -18,7 +18,7 @@ use spile_taf::ops::{self, Create};
 use super::make::data_columns;
 use super::report;
 use crate::cmd::prelude::*;
-use crate::context::expand;
+use crate::context::{Entry, expand};
 
 /// Name of the array of a TAF file.
 const DATA: &str = "data";
@@ -78,10 +78,10 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
         } else {
             Piece::each(&file)?
         };
-        if args.output.is_some() && (entry.many || outputs.len() > 1) {
-            let error = Error::argument("-o requires one file with one array");
-            return Err(error.hint("`--stack` writes the channels of a file as columns"));
-        }
+        let outputs = match args.output {
+            Some(_) => vec![single(outputs, &entry, context)?],
+            None => outputs,
+        };
         for (suffix, piece) in outputs {
             let mut name = base.file_name().unwrap_or_default().to_os_string();
             name.push(format!("{suffix}.taf"));
@@ -99,6 +99,28 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
     Ok(if exit == Exit::Error && some { Exit::Partial } else { exit })
 }
 
+/// The array for the output of -o: the only one that is not a coordinate of others.
+fn single(
+    outputs: Vec<(String, Piece)>,
+    entry: &Entry<'_>,
+    context: &Context,
+) -> Result<(String, Piece)> {
+    let (mut main, others): (Vec<_>, Vec<_>) =
+        outputs.into_iter().partition(|(_, piece)| !piece.is_coordinate);
+    match (main.pop(), main.len()) {
+        (Some(one), 0) if !entry.many => {
+            for (_, other) in others {
+                context.warn(entry.path, &format!("not written: {} (a coordinate)", other.title));
+            }
+            Ok(one)
+        }
+        _ => {
+            let error = Error::argument("-o requires one file with one array");
+            Err(error.hint("`--stack` writes the channels of a file as columns"))
+        }
+    }
+}
+
 /// The array of an output file.
 struct Piece {
     /// First line of the comments.
@@ -108,6 +130,8 @@ struct Piece {
     attrs: Attrs,
     /// Columns of a stacked array.
     columns: Vec<Array>,
+    /// Other arrays have it as coordinate.
+    is_coordinate: bool,
 }
 
 impl Piece {
@@ -128,12 +152,12 @@ impl Piece {
                 (true, _) => format!("-{number}"),
                 (false, _) => format!("-{}", node.path.replace('/', "-")),
             };
-            outputs.push((suffix, Self::of(node, tree.resolve(desc)?)));
+            outputs.push((suffix, Self::of(node, tree.resolve(desc)?, !is_main)));
         }
         Ok(outputs)
     }
 
-    fn of(node: &Node, desc: &ArrayDesc) -> Self {
+    fn of(node: &Node, desc: &ArrayDesc, is_coordinate: bool) -> Self {
         let mut attrs = node.attrs.clone();
         attrs.remove("coordinates");
         if let (true, Some(Value::List(names))) = (desc.has_grid_column(), attrs.get("columns")) {
@@ -155,7 +179,7 @@ impl Piece {
         if !attrs.contains("long_name") {
             attrs.push("long_name", node.path.as_str());
         }
-        Self { title: node.path.clone(), desc, attrs, columns: Vec::new() }
+        Self { title: node.path.clone(), desc, attrs, columns: Vec::new(), is_coordinate }
     }
 
     /// All channels of a file with the same length and grid as columns. Fails if channels differ in either.
@@ -219,13 +243,13 @@ impl Piece {
         desc.map = map;
         let title = format!("{} channels", channels.len());
         let desc = desc.with_semantics(Semantics::role(Role::Trace));
-        Ok(Self { title, desc, attrs, columns: columns? })
+        Ok(Self { title, desc, attrs, columns: columns?, is_coordinate: false })
     }
 
     /// Writes the array with its grid; attributes become comments, for people and as metadata. Returns the number of
     /// clipped values.
     fn write(self, file: &Dataset, target: &Path, name: &str, args: &ConvertArgs) -> Result<u64> {
-        let Self { title, mut desc, attrs, columns } = self;
+        let Self { title, mut desc, attrs, columns, .. } = self;
         let dtype = ops::type_for(desc.dtype).ok_or_else(|| {
             Error::argument(format!("TAF does not support {} elements", desc.dtype))
         })?;

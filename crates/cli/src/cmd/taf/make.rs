@@ -1,13 +1,14 @@
 //! `spile taf create`.
 
 use spile::dtype::DType;
-use spile::layout::Coord;
+use spile::layout::{ArrayDesc, Coord};
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
+use spile::semantics::Role;
 use spile_taf::ops::{self, Create};
 use spile_taf::wire::parse_type;
 
-use super::{open_input, parse_range, report};
+use super::{as_one_array, cat, parse_range, report};
 use crate::cmd::prelude::*;
 use crate::hint;
 
@@ -24,7 +25,7 @@ pub(crate) struct CreateArgs {
     /// Grid of a dimension as START:STEP; repeat for further dimensions
     #[arg(long, value_name = "START:STEP", allow_hyphen_values = true)]
     grid: Vec<String>,
-    /// Use the first column as the grid of dimension 1
+    /// Use the first column as the grid of dimension 1; it stays a column if it is not evenly spaced
     #[arg(long, conflicts_with = "grid")]
     grid_column: bool,
     /// Comment; can be repeated
@@ -49,30 +50,101 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
         return report(output, None, None, context, out);
     }
     let source = args.input.as_deref().unwrap_or(Path::new("-"));
-    let (_, array) = open_input(source, context)?;
+    let file = as_one_array(context.open(source)?, context);
     let mut options = Create {
         dtype: args.dtype,
         grids: Vec::new(),
         comments: args.comment.iter().flat_map(|c| [c.as_bytes(), b"\n"].concat()).collect(),
         overwrite: args.new.overwrite(),
     };
-    let mut part = Selection::all();
-    if args.grid_column {
-        options.grids = vec![grid_from_column(&array).map_err(|e| e.with_path(source))?];
-        part = data_columns();
-    }
     for text in &args.grid {
         let (Some(start), Some(step)) = parse_range(text, "--grid")? else {
             return Err(Error::argument("--grid: expected START:STEP, for example 0:1e-9"));
         };
         options.grids.push((start, step));
     }
-    let clipped = ops::create(output, &array, &part, &options)?;
+    let channels = channels(&file).map_err(|e| e.with_path(source))?;
+    let channels = channels.filter(|channels| args.grid_column || channels.columns.len() > 1);
+    let clipped = if let Some(Channels { mut names, mut columns, grid }) = channels {
+        match grid {
+            Coord::Uniform { start, step } if args.grid.is_empty() => {
+                options.grids = vec![(start, step)];
+            }
+            Coord::Node(id) if args.grid_column => {
+                names.insert(0, file.tree().node(id).path.clone());
+                columns.insert(0, file.array_at(id)?);
+                keep_grid(source, 0, &mut options, context);
+            }
+            _ => {}
+        }
+        let names = format!("columns: {}\n", names.join(", "));
+        options.comments.extend_from_slice(names.as_bytes());
+        let map = ops::map_of(&columns, options.dtype).map_err(|e| e.with_path(source))?;
+        ops::create_columns(output, &columns, map, &options)?
+    } else {
+        let (_, desc) = cat::only_array(file.tree()).map_err(|e| e.with_path(source))?;
+        let array = file.open_array(desc).map_err(|e| e.with_path(source))?;
+        let mut part = Selection::all();
+        if args.grid_column {
+            let found = match desc.coords.first() {
+                Some(Coord::Uniform { start, step }) if desc.has_grid_column() => {
+                    Ok((*start, *step))
+                }
+                _ => grid_from_column(&array).map_err(|e| e.with_path(source))?,
+            };
+            match found {
+                Ok(grid) => {
+                    options.grids = vec![grid];
+                    part = data_columns();
+                }
+                Err(row) => keep_grid(source, row, &mut options, context),
+            }
+        }
+        ops::create(output, &array, &part, &options)?
+    };
     report(output, None, Some(clipped), context, out)
 }
 
-/// Start and step of the first column, which must be evenly spaced.
-fn grid_from_column(array: &Array) -> Result<(f64, f64)> {
+/// Says that the grid is the first column of the file, because only evenly spaced grids are in the header. Row `row`
+/// deviates, or rows in general.
+fn keep_grid(source: &Path, row: usize, options: &mut Create, context: &Context) {
+    let place = if row > 0 { format!("row {}: ", row + 1) } else { String::new() };
+    let message =
+        format!("{place}the grid is not evenly spaced; it is the first column of the TAF file");
+    context.warn(source, &message);
+    options.comments.extend_from_slice(b"column 1: grid of dimension 1\n");
+}
+
+/// The channels of a file and their common grid.
+struct Channels {
+    names: Vec<String>,
+    columns: Vec<Array>,
+    grid: Coord,
+}
+
+/// The channels of a file; `None` if its arrays are anything else.
+fn channels(file: &Dataset) -> Result<Option<Channels>> {
+    let tree = file.tree();
+    let mut like: Option<&ArrayDesc> = None;
+    let (mut names, mut columns) = (Vec::new(), Vec::new());
+    for (id, node, desc) in tree.main_arrays() {
+        let desc = tree.resolve(desc)?;
+        let first = *like.get_or_insert(desc);
+        let is_trace = desc.semantics().role == Role::Trace && desc.shape.rank() == 1;
+        let alike = (&desc.shape, &desc.coords) == (&first.shape, &first.coords);
+        if !(is_trace && alike && desc.dtype.is_real()) {
+            return Ok(None);
+        }
+        names.push(node.path.clone());
+        columns.push(file.array_at(id)?);
+    }
+    let grid = like.and_then(|desc| desc.coords.first()).cloned();
+    let grid = grid.filter(|grid| *grid != Coord::None);
+    Ok(grid.map(|grid| Channels { names, columns, grid }))
+}
+
+/// Start and step of the first column; the number of the first row that is not evenly spaced, from 0, if there is one.
+fn grid_from_column(array: &Array) -> Result<std::result::Result<(f64, f64), usize>> {
     let rank = array.shape().rank();
     if rank != 2 {
         return Err(Error::argument(format!(
@@ -80,13 +152,11 @@ fn grid_from_column(array: &Array) -> Result<(f64, f64)> {
         )));
     }
     let grid = array.read_f64(&Selection(vec![Slice::ALL, Slice::Index(0)]), Axes::Stored)?;
-    match grid[..] {
+    Ok(match grid[..] {
         [] => Ok((1.0, 1.0)),
         [only] => Ok((only, 1.0)),
-        _ => Coord::spacing(&grid).map_err(|row| {
-            Error::argument(format!("row {}: the first column is not evenly spaced", row + 1))
-        }),
-    }
+        _ => Coord::spacing(&grid),
+    })
 }
 
 /// Selects all columns except the first.
