@@ -6,6 +6,9 @@ const TOLERANCE: f64 = 1e-6;
 /// Largest error of printed points for which a grid is recognised, as a fraction of the step.
 const PRINTED: f64 = 0.25;
 
+/// Deviations that are allowed from a fitted line, in units of the error of the points.
+const SLACK: f64 = 1.25;
+
 /// Detects uniform spacing in one pass.
 ///
 /// The step is known only after the last point; each point narrows the range of possible steps.
@@ -97,7 +100,27 @@ impl Spacing {
             }
         }
         let step = shortest(least, most)?;
-        Some((at - best as f64 * step, step))
+        self.is_line(error(self.error)).then(|| (at - best as f64 * step, step))
+    }
+
+    /// Whether one line is within `error` of all points of the sample: each of them may have been rounded, but not
+    /// several in different directions by more than that.
+    fn is_line(&self, error: f64) -> bool {
+        let count = self.sample.len() as f64;
+        let (x, y) = self.sample.iter().fold((0.0, 0.0), |(x, y), (number, point, _)| {
+            (x + *number as f64 / count, y + (point - self.first) / count)
+        });
+        let (xy, xx) = self.sample.iter().fold((0.0, 0.0), |(xy, xx), (number, point, _)| {
+            let distance = *number as f64 - x;
+            (xy + distance * (point - self.first - y), xx + distance * distance)
+        });
+        let slope = if xx > 0.0 { xy / xx } else { 0.0 };
+        let rests = self.sample.iter().map(|(n, point, _)| point - self.first - slope * *n as f64);
+        let range = rests.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), rest| {
+            (low.min(rest), high.max(rest))
+        });
+        // The line of least squares need not be the one with the smallest deviations.
+        range.1 - range.0 <= 2.0 * SLACK * error
     }
 
     /// Start and step; `None` if the points are not uniformly spaced.
@@ -108,7 +131,8 @@ impl Spacing {
             return (uniform && self.ordered).then_some((self.first, step));
         }
         let (least, most) = self.printed;
-        let printed = least <= most && self.error <= PRINTED * step.abs();
+        let printed =
+            least <= most && self.error <= PRINTED * step.abs() && self.is_line(self.error);
         printed.then(|| (self.first, step.abs().clamp(least, most).copysign(step)))
     }
 }
@@ -246,6 +270,25 @@ mod tests {
         }
         assert_eq!(spacing.clock(), None);
         assert_eq!(Spacing::default().clock(), None);
+    }
+
+    #[test]
+    fn times_that_are_not_uniform_are_not_taken_for_rounded_ones() {
+        for texts in [&["0", "1", "5", "6"][..], &["10", "11", "15", "16"], &["1", "2", "6", "7"]] {
+            let mut spacing = Spacing::default();
+            for text in texts {
+                spacing.add(text.parse().unwrap(), printed_error(text.as_bytes()));
+            }
+            assert_eq!((spacing.grid(), spacing.clock()), (None, None), "{texts:?}");
+        }
+        // Thirds with one digit.
+        let mut spacing = Spacing::default();
+        for k in 0..10 {
+            let text = format!("{:.1}", f64::from(k) / 3.0);
+            spacing.add(text.parse().unwrap(), printed_error(text.as_bytes()));
+        }
+        let (start, step) = spacing.grid().unwrap();
+        assert!(start == 0.0 && (step - 1.0 / 3.0).abs() < 0.02, "{step}");
     }
 
     fn grid(points: &[f64]) -> Option<(f64, f64)> {
