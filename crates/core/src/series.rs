@@ -101,7 +101,7 @@ pub fn open_groups(
         let share = options.limits.memory / members.len() as u64;
         let shared = OpenOptions { limits: options.limits.with_memory(share), ..*options };
         let opened: Vec<Result<Member>> = (paths.par_iter().zip(&remote[first..]))
-            .map(|(path, remote)| Member::open(format, path, remote, known, &shared))
+            .map(|(path, remote)| Member::open(format, path, remote.as_ref(), known, &shared))
             .collect();
         for (k, (path, mut member)) in paths.iter().zip(opened).enumerate() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -109,7 +109,7 @@ pub fn open_groups(
             if members.len() > 1 && member.as_ref().is_err_and(|e| e.kind() == ErrorKind::Limit) {
                 // It is larger than those before.
                 let known = &union.coordinates;
-                member = Member::open(format, path, &remote[file], known, options);
+                member = Member::open(format, path, remote[file].as_ref(), known, options);
             }
             if let Ok(member) = &member {
                 largest = member.tree.charged().max(largest);
@@ -160,13 +160,13 @@ impl Member {
     fn open(
         format: &dyn Format,
         path: &Path,
-        remote: &Option<Source>,
+        remote: Option<&Source>,
         known: &HashMap<String, Vec<u8>>,
         options: &OpenOptions,
     ) -> Result<Self> {
         // A file that is being written may have objects without their values.
         let options = OpenOptions { require_complete: true, ..*options };
-        let source = remote.clone().map_or_else(|| Source::open(path), Ok)?;
+        let source = remote.map_or_else(|| Source::open(path), |source| Ok(source.clone()))?;
         let dataset = Dataset::open(format, source, &options)?;
         let (tree, source) = (dataset.tree(), dataset.source());
         if tree.frames().is_some() {

@@ -148,7 +148,7 @@ impl Source {
     /// A source of `len` bytes that are read by `reader`, whose calls take long: requests to a server. Blocks are
     /// cached, small reads fetch blocks of 32 KiB, and reads of arrays make few requests. `head` has the first bytes
     /// of the file, if they are known.
-    pub fn remote(name: Option<PathBuf>, len: u64, reader: Box<dyn ReadAt>, head: Vec<u8>) -> Self {
+    pub fn remote(name: Option<PathBuf>, len: u64, reader: Box<dyn ReadAt>, head: &[u8]) -> Self {
         let read = head.len() as u64;
         let source = Self::new(name, len, Bytes::Cached(Box::new(Cached::new(reader, len, head))));
         source.0.read.store(read, Ordering::Relaxed);

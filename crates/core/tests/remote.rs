@@ -72,12 +72,7 @@ impl ReadAt for Client {
 
 impl Server {
     fn source(self: &Arc<Self>, len: u64) -> Source {
-        Source::remote(
-            Some("https://host/file".into()),
-            len,
-            Box::new(Client(self.clone())),
-            vec![],
-        )
+        Source::remote(Some("https://host/file".into()), len, Box::new(Client(self.clone())), &[])
     }
 
     /// The requests since the last call.
@@ -130,7 +125,12 @@ fn small_reads_that_follow_each_other_fetch_more_at_once() {
     let server = Arc::new(Server::default());
     let source = server.source(3 * MIB);
     let mut all = Vec::new();
-    source.for_each_block(0, 3 * MIB, |block| Ok(all.extend_from_slice(block))).unwrap();
+    source
+        .for_each_block(0, 3 * MIB, |block| {
+            all.extend_from_slice(block);
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(all, bytes(0, 3 * MIB));
     let lengths: Vec<u64> = server.requests().iter().map(|(_, len)| len / KIB).collect();
     assert_eq!(lengths, [64, 64, 128, 256, 512, 1024, 1024]);
@@ -316,7 +316,14 @@ fn every_way_of_reading_fetches_each_byte_once() {
         assert_eq!(remote.all().unwrap().fold(|| 0, total, |a, b| a + b).unwrap(), data);
         check("fold", few);
         let mut all = Vec::new();
-        remote.all().unwrap().stream(|_, block| Ok(all.extend_from_slice(block))).unwrap();
+        remote
+            .all()
+            .unwrap()
+            .stream(|_, block| {
+                all.extend_from_slice(block);
+                Ok(())
+            })
+            .unwrap();
         assert!(all == local.bytes().unwrap());
         check("stream", few);
         let sum = std::sync::atomic::AtomicU64::new(0);
@@ -329,7 +336,10 @@ fn every_way_of_reading_fetches_each_byte_once() {
         check("for_each", few);
         let mut again = Vec::new();
         let copy = |_, block: &[u8]| Ok(block.to_vec());
-        let keep = |block: Vec<u8>| Ok(again.extend(block));
+        let keep = |block: Vec<u8>| {
+            again.extend(block);
+            Ok(())
+        };
         remote.all().unwrap().ordered(copy, keep).unwrap();
         assert!(again == all);
         check("ordered", few);

@@ -47,7 +47,7 @@ impl Object {
         let (scheme, bucket, key) = split(url)?;
         let retry = RetryConfig {
             max_retries: 4,
-            retry_timeout: Duration::from_secs(60),
+            retry_timeout: Duration::from_mins(1),
             ..RetryConfig::default()
         };
         let place = format!("{}://{bucket}", scheme.to_ascii_lowercase());
@@ -72,7 +72,7 @@ impl Object {
                 builder.with_retry(retry).build().map(|store| Arc::new(store) as _)
             }
         };
-        let store = built.map_err(|error| failed(error).into_error())?;
+        let store = built.map_err(|error| failed(&error).into_error())?;
         let path = Path::parse(key.trim_end_matches('/')).map_err(|_| invalid(url))?;
         Ok(Self { store, path })
     }
@@ -96,7 +96,7 @@ impl Object {
                 StoreError::Precondition { .. } | StoreError::NotFound { .. } => {
                     Failure::Final(changed())
                 }
-                error => failed(error),
+                error => failed(&error),
             })?;
         if version_of(&found.meta) != *version {
             return Err(Failure::Final(changed()));
@@ -112,7 +112,7 @@ impl Object {
                 let message = "the server closed the connection before the end of its answer";
                 return Err(Failure::Again(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
             };
-            let part = part.map_err(|error| Failure::Again(failed(error).into_error()))?;
+            let part = part.map_err(|error| Failure::Again(failed(&error).into_error()))?;
             let count = part.len().min(buffer.len() - *done);
             buffer[*done..*done + count].copy_from_slice(&part[..count]);
             *done += count;
@@ -152,8 +152,8 @@ impl Failure {
 }
 
 /// An error of the crate, which has made several attempts.
-fn failed(error: StoreError) -> Failure {
-    let message = chain(&error);
+fn failed(error: &StoreError) -> Failure {
+    let message = chain(error);
     Failure::Final(match error {
         StoreError::NotFound { .. } => {
             io::Error::new(io::ErrorKind::NotFound, "there is no such object")
@@ -173,10 +173,10 @@ pub(crate) fn open(url: &str) -> io::Result<Source> {
     let runtime = Runtime::get()?;
     let object = Object::new(url)?;
     let begun = runtime.wait(object.begin());
-    let (version, head) = begun.map_err(|error| failed(error).into_error())?;
+    let (version, head) = begun.map_err(|error| failed(&error).into_error())?;
     let (name, len) = (Some(shown(FilePath::new(url))), version.len);
     let reader = Reader::new(url, version, runtime, Place::Object(object));
-    Ok(Source::remote(name, len, Box::new(reader), head))
+    Ok(Source::remote(name, len, Box::new(reader), &head))
 }
 
 /// The objects directly in a folder, without hidden ones.
@@ -185,7 +185,7 @@ pub(crate) fn list(url: &str) -> io::Result<Vec<String>> {
     let Object { store, path } = Object::new(url)?;
     let (scheme, bucket, _) = split(url)?;
     let listed = runtime.wait(store.list_with_delimiter(Some(&path)));
-    let listed = listed.map_err(|error| failed(error).into_error())?;
+    let listed = listed.map_err(|error| failed(&error).into_error())?;
     let files = listed.objects.into_iter().map(|object| object.location);
     let shown = files.filter(|file| file.filename().is_some_and(|name| !name.starts_with('.')));
     Ok(shown.map(|file| format!("{scheme}://{bucket}/{file}")).collect())
@@ -239,7 +239,7 @@ fn next_part(content: &mut dyn Read) -> io::Result<Vec<u8>> {
 fn refused(error: StoreError) -> io::Error {
     match error {
         StoreError::AlreadyExists { .. } => exists(),
-        error => failed(error).into_error(),
+        error => failed(&error).into_error(),
     }
 }
 

@@ -55,7 +55,7 @@ impl Page {
             | StatusCode::NOT_FOUND
             | StatusCode::GONE
             | StatusCode::RANGE_NOT_SATISFIABLE => return Err(Failure::Final(changed())),
-            _ => return Err(self.refused(&response)),
+            _ => return Err(refused(&response)),
         }
         let headers = response.headers();
         let tag = text(headers, &ETAG);
@@ -73,25 +73,25 @@ impl Page {
         }
         fill(&mut response, buffer, done).await
     }
+}
 
-    /// The error of an answer that is not the file.
-    fn refused(&self, response: &Response) -> Failure {
-        let status = response.status();
-        let message = format!("the server answers {status}");
-        if status.is_server_error() || matches!(status.as_u16(), 408 | 429) {
-            return Failure::Again(io::Error::other(message));
-        }
-        Failure::Final(match status {
-            StatusCode::NOT_FOUND | StatusCode::GONE => {
-                io::Error::new(io::ErrorKind::NotFound, message)
-            }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => denied(
-                message,
-                "web servers: put the user and the password or the signature into the URL",
-            ),
-            _ => io::Error::other(message),
-        })
+/// The error of an answer that is not the file.
+fn refused(response: &Response) -> Failure {
+    let status = response.status();
+    let message = format!("the server answers {status}");
+    if status.is_server_error() || matches!(status.as_u16(), 408 | 429) {
+        return Failure::Again(io::Error::other(message));
     }
+    Failure::Final(match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            io::Error::new(io::ErrorKind::NotFound, message)
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => denied(
+            message,
+            "web servers: put the user and the password or the signature into the URL",
+        ),
+        _ => io::Error::other(message),
+    })
 }
 
 /// Adds the header for the bytes `offset..end`.
@@ -188,7 +188,7 @@ pub(crate) fn open(url: &str, limits: &Limits) -> io::Result<Source> {
         Opened::Ranges(version, head) => {
             let len = version.len;
             let reader = Reader::new(url, version, runtime, Place::Web(page));
-            Source::remote(name, len, Box::new(reader), head)
+            Source::remote(name, len, Box::new(reader), &head)
         }
         Opened::Whole(bytes) => {
             Source::foreign(name, bytes.len() as u64, Box::new(Downloaded(bytes)))
@@ -217,7 +217,7 @@ async fn open_page(client: &Client, page: &Page, limits: &Limits) -> Result<Open
             Ok(Opened::Whole(Vec::new()))
         }
         StatusCode::OK => read_whole(response, limits).await.map(Opened::Whole),
-        _ => Err(page.refused(&response)),
+        _ => Err(refused(&response)),
     }
 }
 
@@ -270,7 +270,7 @@ pub(crate) fn list(url: &str) -> io::Result<Vec<String>> {
     let index = runtime.wait(async {
         let mut response = send(runtime.client.get(page.url.clone())).await?;
         if response.status() != StatusCode::OK {
-            return Err(page.refused(&response));
+            return Err(refused(&response));
         }
         let mut bytes = Vec::new();
         while bytes.len() < INDEX {

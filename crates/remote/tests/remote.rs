@@ -98,9 +98,10 @@ impl Server {
         }
         let content = self.content.lock().unwrap();
         let version = self.version.load(SeqCst);
-        let (field, tag) = match self.times {
-            true => ("Last-Modified", format!("thu, 0{} nov 2026 00:00:00 gmt", version + 1)),
-            false => ("ETag", format!("\"v{version}\"")),
+        let (field, tag) = if self.times {
+            ("Last-Modified", format!("thu, 0{} nov 2026 00:00:00 gmt", version + 1))
+        } else {
+            ("ETag", format!("\"v{version}\""))
         };
         if condition.is_some_and(|condition| condition != tag) {
             return ("412 Precondition Failed".into(), Vec::new());

@@ -82,7 +82,9 @@ impl Requests {
         let mut list = self.list.clone();
         list.sort_by_key(|range| range.start);
         let mut sorted = Self::new(window);
-        list.iter().for_each(|range| sorted.add(range.start, range.end - range.start));
+        for range in &list {
+            sorted.add(range.start, range.end - range.start);
+        }
         if sorted.bytes > window { self } else { sorted }
     }
 
@@ -238,7 +240,9 @@ impl Source {
         let window = window(limits.memory);
         let mut requests = Requests::new(window);
         if self.is_remote() {
-            order.iter().for_each(|k| requests.add(ranges[*k].0, ranges[*k].1));
+            for k in &order {
+                requests.add(ranges[*k].0, ranges[*k].1);
+            }
         }
         let source = self.ahead(requests, window);
         for k in order {

@@ -51,7 +51,7 @@ struct Block {
 }
 
 impl Cached {
-    pub(super) fn new(reader: Box<dyn ReadAt>, len: u64, head: Vec<u8>) -> Self {
+    pub(super) fn new(reader: Box<dyn ReadAt>, len: u64, head: &[u8]) -> Self {
         let mut state = State::default();
         // Complete blocks, and a shorter one at the end of the file.
         let complete = if head.len() as u64 >= len { len } else { head.len() as u64 };

@@ -60,12 +60,11 @@ impl Joined {
         let mut start = 0_u64;
         let remote = open_remote(paths)?;
         for (k, path) in paths.iter().enumerate() {
-            let (len, stamp) = match remote.get(&k) {
-                Some(source) => (source.len(), None),
-                None => {
-                    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
-                    (meta.len(), Some(Stamp::from(&meta)))
-                }
+            let (len, stamp) = if let Some(source) = remote.get(&k) {
+                (source.len(), None)
+            } else {
+                let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+                (meta.len(), Some(Stamp::from(&meta)))
             };
             parts.push(Part { path: path.clone(), start, len, stamp });
             start = start
