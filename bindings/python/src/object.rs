@@ -56,5 +56,6 @@ pub(crate) fn source(
     }
     let len = data.call_method1("seek", (0, 2))?.extract()?;
     let object = Object { file: data.clone().unbind(), lock: Mutex::new(()) };
-    Ok(Source::foreign(path, len, Box::new(object)))
+    // A call takes long: it waits for the GIL, and may be a request to a server.
+    Ok(Source::remote(path, len, Box::new(object), &[]))
 }

@@ -325,6 +325,35 @@ impl ChunkStore {
         Ok(())
     }
 
+    /// Calls `each` with the stored bytes of every chunk that a block needs, unless the decoded chunk is cached.
+    pub(crate) fn extents(
+        &self,
+        request: &BlockRequest<'_>,
+        mut each: impl FnMut(&Extents),
+    ) -> Result<()> {
+        if self.size == 0 || request.block.count == 0 {
+            return Ok(());
+        }
+        let counts: Vec<u64> = request.slowest.iter().map(|k| request.spans[*k].count).collect();
+        let mut jobs = Vec::new();
+        for cut in boxes(&counts, request.block) {
+            self.jobs(request, &counts, &cut, &mut jobs);
+        }
+        let mut numbers: Vec<u64> = jobs.into_iter().map(|job| job.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut found = Vec::new();
+        for number in numbers.into_iter().filter(|number| !self.cache.has(*number)) {
+            let chunk = self.chunks.table.chunk(number);
+            if let Some(chunk) = chunk.map_err(|e| e.in_object(format!("chunk {number}")))? {
+                found.push(chunk.extents);
+            }
+        }
+        found.sort_by_key(|extents| extents.parts().first().map(|part| part.offset));
+        found.iter().for_each(&mut each);
+        Ok(())
+    }
+
     /// Reads consecutive bytes of the array in C order.
     pub(crate) fn fetch(&self, dataset: &Dataset, offset: u64, out: &mut [u8]) -> Result<()> {
         let Some(size) = std::num::NonZero::new(self.size as u64) else { return Ok(()) };

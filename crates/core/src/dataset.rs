@@ -8,7 +8,7 @@ use crate::semantics::Cell;
 use crate::{
     Array, ArrayDesc, Attrs, Axes, Error, Finding, Format, FrameAxis, FrameTable, Hint, Limits,
     Node, NodeId, OpenOptions, Order, Parsed, Report, Result, Role, Selection, Source, Tree,
-    metadata,
+    metadata, source,
 };
 
 /// Number of other series of a folder that a warning names.
@@ -47,6 +47,7 @@ impl Dataset {
     /// Opens the bytes of `source` as `format`. Reads metadata only.
     pub fn open(format: &dyn Format, source: Source, options: &OpenOptions) -> Result<Self> {
         let from = source.clone();
+        source.limit_cache(options.limits.memory);
         let opened = format.open(source, options);
         let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
         opened.map_err(|e| e.with_format(format.info().name).in_source(&from))
@@ -59,8 +60,8 @@ impl Dataset {
         options: &OpenOptions,
     ) -> Result<Self> {
         let path = path.as_ref();
-        if !path.is_dir() {
-            return Self::open(format, Source::open(path)?, options);
+        if !source::is_folder(path) {
+            return Self::open(format, Source::open_within(path, &options.limits)?, options);
         }
         let opened = Self::open_folder(format, &Folder::open(path)?, options)?;
         opened.ok_or_else(|| {

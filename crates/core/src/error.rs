@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `core-eof` `core-changed` `core-short` | the file ends too early; was replaced after it was opened; an encoded element is too short |
 //! | `core-unknown` `core-folder` | the format is not recognised; the folder is not a dataset of the format |
+//! | `core-scheme` | a URL with a scheme that is not supported |
 //! | `core-limit` | a limit of memory, nodes or depth is exceeded |
 //! | `core-layout` `core-chunk` `core-same` `core-computed` | ranges that do not fit the array; a chunk that cannot be decoded; references in a cycle; a computation with a wrong result |
 //! | `core-metadata` | stored metadata that do not fit the arrays |
@@ -30,6 +31,7 @@ use std::sync::{Mutex, PoisonError};
 pub use hint::Hint;
 
 use crate::Source;
+use crate::source::shown;
 
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -154,13 +156,13 @@ impl Error {
     /// An operating system error on `path`.
     pub fn io(path: impl AsRef<Path>, error: io::Error) -> Self {
         let mut wrapped = Self::from(error);
-        wrapped.0.path.get_or_insert_with(|| path.as_ref().to_path_buf());
+        wrapped.0.path.get_or_insert_with(|| shown(path.as_ref()));
         wrapped
     }
 
     /// Sets the file, unless it is set already.
     pub fn with_path(mut self, path: impl AsRef<Path>) -> Self {
-        self.0.path.get_or_insert_with(|| path.as_ref().to_path_buf());
+        self.0.path.get_or_insert_with(|| shown(path.as_ref()));
         self
     }
 

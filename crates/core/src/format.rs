@@ -416,9 +416,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Lists a folder.
+    /// Lists a folder, which may be a URL.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        if let Some(files) = crate::source::list(path)? {
+            return Ok(Self { path: path.to_path_buf(), files });
+        }
         let list = || -> std::io::Result<Vec<PathBuf>> {
             let mut files = Vec::new();
             for entry in std::fs::read_dir(path)? {

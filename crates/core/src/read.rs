@@ -19,6 +19,7 @@ use crate::{
 use selected::FOLD_THREADS;
 
 mod coordinate;
+mod remote;
 mod runs;
 mod selected;
 mod values;
@@ -360,7 +361,8 @@ impl Array {
         let reorder = moving(&stored) != moving(&requested);
         let block_bytes = |threads: usize| -> usize {
             let small = self.limits().worker_buffer(threads) as u64;
-            let large = (self.limits().memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
+            let most = if self.source().is_remote() { u64::MAX } else { REORDER_BLOCK };
+            let large = (self.limits().memory / (2 * threads as u64)).clamp(small, most.max(small));
             let bytes = match &self.store {
                 _ if reorder => large,
                 // One chunk per thread if possible.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::format::{Folder, Guest, HEAD_BYTES, Head};
+use crate::source::is_folder;
 use crate::{Dataset, Error, ErrorKind, Format, Hint, Limits, OpenOptions, Result, Source};
 
 /// The formats that a program supports.
@@ -99,8 +100,8 @@ impl Registry {
     /// Opens a file, or a folder that is one dataset. Reads metadata only.
     pub fn open_path(&self, path: impl AsRef<Path>, options: &OpenOptions) -> Result<Dataset> {
         let path = path.as_ref();
-        if !path.is_dir() {
-            return self.open(Source::open(path)?, options);
+        if !is_folder(path) {
+            return self.open(Source::open_within(path, &options.limits)?, options);
         }
         let folder = Folder::open(path)?;
         let options = &options.with_formats(*self);

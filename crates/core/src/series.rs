@@ -83,6 +83,12 @@ pub fn open_groups(
         part += group.len();
     }
     starts.push(source.len());
+    let mut part = 0;
+    let remote = groups.iter().map(|group| {
+        part += group.len();
+        source.remote_part(part - group.len())
+    });
+    let remote: Vec<Option<Source>> = remote.collect();
     let mut union = Union::new(&options.limits);
     let mut failure = None;
     // The size of the first tree decides how many are in memory at the same time.
@@ -94,14 +100,16 @@ pub fn open_groups(
             members.iter().map(|group| group.first().map_or(folder, PathBuf::as_path)).collect();
         let share = options.limits.memory / members.len() as u64;
         let shared = OpenOptions { limits: options.limits.with_memory(share), ..*options };
-        let opened: Vec<Result<Member>> =
-            paths.par_iter().map(|path| Member::open(format, path, known, &shared)).collect();
+        let opened: Vec<Result<Member>> = (paths.par_iter().zip(&remote[first..]))
+            .map(|(path, remote)| Member::open(format, path, remote.as_ref(), known, &shared))
+            .collect();
         for (k, (path, mut member)) in paths.iter().zip(opened).enumerate() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let file = first + k;
             if members.len() > 1 && member.as_ref().is_err_and(|e| e.kind() == ErrorKind::Limit) {
                 // It is larger than those before.
-                member = Member::open(format, path, &union.coordinates, options);
+                let known = &union.coordinates;
+                member = Member::open(format, path, remote[file].as_ref(), known, options);
             }
             if let Ok(member) = &member {
                 largest = member.tree.charged().max(largest);
@@ -152,12 +160,14 @@ impl Member {
     fn open(
         format: &dyn Format,
         path: &Path,
+        remote: Option<&Source>,
         known: &HashMap<String, Vec<u8>>,
         options: &OpenOptions,
     ) -> Result<Self> {
         // A file that is being written may have objects without their values.
         let options = OpenOptions { require_complete: true, ..*options };
-        let dataset = Dataset::open(format, Source::open(path)?, &options)?;
+        let source = remote.map_or_else(|| Source::open(path), |source| Ok(source.clone()))?;
+        let dataset = Dataset::open(format, source, &options)?;
         let (tree, source) = (dataset.tree(), dataset.source());
         if tree.frames().is_some() {
             return Err(Error::unsupported("core-series", "a file of a series cannot have frames"));

@@ -1,12 +1,16 @@
 //! Input: positioned reads.
 //!
 //! A [`Source`] is read at any offset, from any thread, without a cursor. Its bytes come from a file
-//! (`pread`), a memory-mapped file, memory, several concatenated files, or a [`ReadAt`] implementation.
+//! (`pread`), a memory-mapped file, memory, several concatenated files, or a [`ReadAt`] implementation. Remote
+//! sources, whose requests take long, have a cache of blocks, and reads of arrays are planned ahead.
 //!
 //! Copying reads never use the map, so a file that shrinks while it is read gives a `Truncated` error.
 //! The map is used by [`Source::view`] only.
 
+mod ahead;
+mod cached;
 mod joined;
+mod store;
 
 use std::fs::File;
 use std::io;
@@ -18,10 +22,15 @@ use memmap2::Mmap;
 
 use crate::cancel;
 use crate::error::human_bytes;
-use crate::{Error, Result, os};
+use crate::{Error, Limits, Result, os};
+use ahead::Ahead;
+use cached::Cached;
 use joined::Joined;
 
+pub(crate) use ahead::{Requests, window};
 pub use joined::Part;
+pub(crate) use store::list;
+pub use store::{RemoteStore, install_remote_store, is_folder, is_url, remote_store, shown};
 
 /// Bytes that are read at offsets. Cloning is cheap; clones share the counter of [`Source::bytes_read`]
 /// and the state of [`Source::stop`].
@@ -33,6 +42,9 @@ const ONE_CALL: usize = 1 << 30;
 
 /// Number of bytes that [`Source::for_each_block`] reads at once; a multiple of every element size.
 pub const BLOCK: u64 = 64 << 10;
+
+/// The cache of a remote source uses at most this fraction (1/CACHE_SHARE) of the memory limit.
+const CACHE_SHARE: u64 = 16;
 
 struct Inner {
     path: Option<PathBuf>,
@@ -48,6 +60,8 @@ enum Bytes {
     Memory(Vec<u8>),
     Joined(Joined),
     Foreign(Box<dyn ReadAt>),
+    Cached(Box<Cached>),
+    Ahead(Box<Ahead>),
 }
 
 /// Positioned reads from something other than a local file: an object of another language, a remote
@@ -55,12 +69,28 @@ enum Bytes {
 pub trait ReadAt: Send + Sync {
     /// Reads up to `buffer.len()` bytes at `offset` and returns their number; 0 only at the end.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Number of reads that are efficient at the same time.
+    fn concurrency(&self) -> usize {
+        1
+    }
 }
 
 impl Source {
-    /// Opens a regular file for positioned reads.
+    /// Opens a regular file for positioned reads, or the file at a URL with the default memory limit.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_within(path, &Limits::default())
+    }
+
+    /// Opens a regular file for positioned reads, or the file at a URL: if its server can only send it as a whole, it
+    /// is kept in memory, within the limit.
+    pub fn open_within(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
+        if let Some((store, url)) = remote_store(path)? {
+            let source = store.open(url, limits)?;
+            source.limit_cache(limits.memory);
+            return Ok(source);
+        }
         let (file, len) = open_regular(path).map_err(|e| match e.kind() {
             io::ErrorKind::IsADirectory => Error::io(path, e).hint("pass the files in it"),
             _ => Error::io(path, e),
@@ -115,6 +145,16 @@ impl Source {
         Ok(Self::new(Some(folder), joined.len(), Bytes::Joined(joined)))
     }
 
+    /// A source of `len` bytes that are read by `reader`, whose calls take long: requests to a server. Blocks are
+    /// cached, small reads fetch blocks of 32 KiB, and reads of arrays make few requests. `head` has the first bytes
+    /// of the file, if they are known.
+    pub fn remote(name: Option<PathBuf>, len: u64, reader: Box<dyn ReadAt>, head: &[u8]) -> Self {
+        let read = head.len() as u64;
+        let source = Self::new(name, len, Bytes::Cached(Box::new(Cached::new(reader, len, head))));
+        source.0.read.store(read, Ordering::Relaxed);
+        source
+    }
+
     /// A source of `len` bytes that are read by `reader`; `name` is used as its path in messages.
     pub fn foreign(name: Option<PathBuf>, len: u64, reader: Box<dyn ReadAt>) -> Self {
         Self::new(name, len, Bytes::Foreign(reader))
@@ -125,6 +165,14 @@ impl Source {
         match &self.0.bytes {
             Bytes::Joined(joined) => &joined.parts,
             _ => &[],
+        }
+    }
+
+    /// The source of file `k` of a [joined](Source::joined) source, if it is at a URL and therefore open.
+    pub(crate) fn remote_part(&self, k: usize) -> Option<Self> {
+        match &self.0.bytes {
+            Bytes::Joined(joined) => joined.remote_part(k).cloned(),
+            _ => None,
         }
     }
 
@@ -163,14 +211,58 @@ impl Source {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
                 Ok(file.metadata().map_err(|e| self.io(e))?.len())
             }
-            Bytes::Memory(_) | Bytes::Joined(_) | Bytes::Foreign(_) => Ok(self.0.len),
+            Bytes::Memory(_)
+            | Bytes::Joined(_)
+            | Bytes::Foreign(_)
+            | Bytes::Cached(_)
+            | Bytes::Ahead(_) => Ok(self.0.len),
         }
     }
 
     /// Total number of bytes read so far from files and foreign readers, repeated reads included. For
     /// progress displays.
     pub fn bytes_read(&self) -> u64 {
-        self.0.read.load(Ordering::Relaxed)
+        match &self.0.bytes {
+            Bytes::Ahead(ahead) => ahead.inner().bytes_read(),
+            Bytes::Joined(joined) if joined.concurrency() > 0 => joined.bytes_read(),
+            _ => self.0.read.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Number of requests of a remote source so far, without those of opening it; 0 for other sources.
+    pub fn requests(&self) -> u64 {
+        match &self.0.bytes {
+            Bytes::Cached(cached) => cached.requests(),
+            Bytes::Ahead(ahead) => ahead.inner().requests(),
+            Bytes::Joined(joined) => joined.requests(),
+            _ => 0,
+        }
+    }
+
+    /// Number of reads that are efficient at the same time; 0 unless it is remote.
+    fn concurrency(&self) -> usize {
+        match &self.0.bytes {
+            Bytes::Cached(cached) => cached.concurrency().max(1),
+            Bytes::Ahead(ahead) => ahead.inner().concurrency(),
+            Bytes::Joined(joined) => joined.concurrency(),
+            _ => 0,
+        }
+    }
+
+    /// Limits the cache of a remote source to a share of the memory limit, in bytes.
+    pub(crate) fn limit_cache(&self, memory: u64) {
+        match &self.0.bytes {
+            Bytes::Cached(cached) => cached.set_capacity(memory / CACHE_SHARE),
+            Bytes::Ahead(ahead) => ahead.inner().limit_cache(memory),
+            Bytes::Joined(joined) => joined.limit_cache(memory / CACHE_SHARE),
+            _ => {}
+        }
+    }
+
+    fn limit_cache_to(&self, bytes: u64) {
+        if let Bytes::Cached(cached) = &self.0.bytes {
+            cached.set_capacity(bytes);
+        }
     }
 
     #[inline]
@@ -237,6 +329,17 @@ impl Source {
                 fill(|buffer, at| reader.read_at(at, buffer), offset, &mut buffer[..expected])
                     .map_err(|(e, at)| self.io(e).at(at))?
             }
+            Bytes::Cached(cached) => {
+                let rest = usize::try_from(self.0.len.saturating_sub(offset)).unwrap_or(usize::MAX);
+                let expected = buffer.len().min(rest);
+                let (read, done) = cached
+                    .read_at(offset, &mut buffer[..expected])
+                    .map_err(|(e, at)| self.io(e).at(at))?;
+                self.0.read.fetch_add(read, Ordering::Relaxed);
+                return Ok(done);
+            }
+            // Counted by the inner source.
+            Bytes::Ahead(ahead) => return ahead.read_at_most(offset, buffer),
             Bytes::Joined(joined) => joined.read_at_most(offset, buffer)?,
             Bytes::Memory(bytes) => {
                 let rest = usize::try_from(offset).ok().and_then(|o| bytes.get(o..)).unwrap_or(&[]);
@@ -297,16 +400,15 @@ impl Source {
             Bytes::Memory(bytes) => bytes,
             // Pages of the map past the end of a shortened file cannot be read.
             Bytes::Mapped { map, .. } if self.current_len().ok()? >= map.len() as u64 => map,
-            Bytes::Mapped { .. } | Bytes::File { .. } | Bytes::Joined(_) | Bytes::Foreign(_) => {
-                return None;
-            }
+            _ => return None,
         };
         let start = usize::try_from(offset).ok()?;
         all.get(start..start.checked_add(usize::try_from(len).ok()?)?)
     }
 
     fn io(&self, error: io::Error) -> Error {
-        Error::from(error).in_source(self)
+        // A reader may have an error of its own kind, with a code and a hint.
+        error.downcast::<Error>().unwrap_or_else(Error::from).in_source(self)
     }
 
     fn short(&self, offset: u64, expected: usize, got: usize) -> Error {
@@ -317,7 +419,11 @@ impl Source {
             && let Some(part) = joined.find(at).map(|k| &joined.parts[k])
         {
             (at, path) = (at - part.start(), Some(part.path()));
-            end = std::fs::metadata(part.path()).map_or(at, |meta| meta.len());
+            end = if is_url(part.path()) {
+                part.len()
+            } else {
+                std::fs::metadata(part.path()).map_or(at, |meta| meta.len())
+            };
         }
         let message = format!(
             "unexpected end of file: expected {}, the file has {}",

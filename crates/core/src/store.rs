@@ -173,6 +173,31 @@ impl Store {
         aligned.next().unwrap_or(rest)
     }
 
+    /// Whether the bytes of the source for a block are known before it is read.
+    pub(crate) fn is_planned(&self) -> bool {
+        match self {
+            Self::File(_) | Self::Encoded { .. } => true,
+            Self::Chunked(chunks) => !chunks.is_flat(),
+            Self::Memory(_) | Self::Fill(_) | Self::Computed { .. } => false,
+        }
+    }
+
+    /// Calls `each` with the offset and length of every range of the source that [`Store::fetch`] reads for the `len`
+    /// bytes at `offset`.
+    pub(crate) fn pieces(&self, offset: u64, len: u64, mut each: impl FnMut(u64, u64)) {
+        let (extents, from, len) = match self {
+            Self::File(extents) => (extents, offset, len),
+            Self::Encoded { starts, decoded, data, .. } => {
+                let last = starts.len() - 1;
+                let first = decoded.partition_point(|d| *d <= offset).saturating_sub(1).min(last);
+                let end = decoded.partition_point(|d| *d < offset.saturating_add(len)).min(last);
+                (data, starts[first], starts[end].saturating_sub(starts[first]))
+            }
+            _ => return,
+        };
+        extents.pieces(from, len).for_each(|piece| each(piece.offset, piece.len));
+    }
+
     /// Fills `buffer` from byte `offset` of the sequence.
     pub(crate) fn fetch(
         &self,

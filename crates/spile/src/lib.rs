@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Every format is a cargo feature with its name, all on by default. With the feature `ndarray`, arrays are
-//! also read as `ndarray::ArrayD`.
+//! also read as `ndarray::ArrayD`. With the feature `remote`, paths may be URLs: `https`, `s3`, `gs`, `az`.
 //!
 //! | crate | content |
 //! |---|---|
@@ -50,14 +50,30 @@ pub mod index {
 mod formats;
 pub use formats::REGISTRY;
 
-/// Opens a file in whatever format it is, or a folder that is one dataset or run. Reads metadata only.
+/// Opens a file in whatever format it is, or a folder that is one dataset or run. Reads metadata only. With the
+/// feature `remote`, the path may be a URL.
 pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
     open_with(path, &OpenOptions::default())
 }
 
 /// Opens a file or folder with limits and options.
 pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Dataset> {
+    enable_urls();
     REGISTRY.open_path(path, options)
+}
+
+/// With the feature `remote`, everything that opens a path opens URLs from now on; [`open`] calls it.
+pub fn enable_urls() {
+    #[cfg(feature = "remote")]
+    spile_remote::install();
+}
+
+/// The schemes of URLs that can be opened; empty without the feature `remote`.
+pub fn url_schemes() -> &'static [&'static str] {
+    #[cfg(feature = "remote")]
+    return spile_remote::SCHEMES;
+    #[cfg(not(feature = "remote"))]
+    return &[];
 }
 
 /// The Rust examples of pages run as documentation tests.

@@ -19,10 +19,19 @@ const RULES: &[(&[&str], &[&str])] = &[
     (&["formats/*"], &[CORE, INTERCHANGE]),
     (&["bridges/*"], &[CORE, CODECS, INTERCHANGE]),
     (&["crates/ops"], &[CORE, INTERCHANGE]),
-    (&["crates/plot", "crates/mpi"], &[CORE]),
+    (&["crates/plot", "crates/mpi", "crates/remote"], &[CORE]),
     (
         &[FACADE],
-        &[CORE, INTERCHANGE, "formats/*", "bridges/*", "crates/ops", "crates/plot", "crates/mpi"],
+        &[
+            CORE,
+            INTERCHANGE,
+            "formats/*",
+            "bridges/*",
+            "crates/ops",
+            "crates/plot",
+            "crates/mpi",
+            "crates/remote",
+        ],
     ),
     (&["crates/cli", "bindings/python"], &[FACADE, "crates/ops", "crates/plot"]),
     // The functions of two specifications: it builds without the other formats.

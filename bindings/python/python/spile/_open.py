@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import glob as _glob
 import hashlib
@@ -45,10 +46,19 @@ def source(file: Any) -> tuple[str | None, Any]:
 
 def _remote(url: str) -> Any:
     try:
-        import fsspec
+        from fsspec.core import url_to_fs
     except ImportError:
         raise ImportError(f"opening {url} requires fsspec: pip install fsspec") from None
-    return fsspec.open(url, "rb").open()
+    system, name = url_to_fs(url)
+    try:
+        # The blocks are cached by spile, and its requests are planned: reading ahead moves more bytes.
+        file = system.open(name, "rb", cache_type="none")
+    except TypeError:
+        file = system.open(name, "rb")
+    # An archive is closed with its file system.
+    with contextlib.suppress(AttributeError):
+        file._file_system = system
+    return file
 
 
 def _path_of(file: Any) -> str | None:

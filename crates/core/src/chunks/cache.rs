@@ -34,6 +34,12 @@ impl Cache {
         self.budget
     }
 
+    /// Whether chunk `number` is cached or being decoded.
+    pub(super) fn has(&self, number: u64) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.slots.contains_key(&number)
+    }
+
     /// Returns chunk `number`, decoding it if it is not cached. `None`, without `wait`, if another thread is
     /// decoding it. A poisoned lock is harmless: a slot is either empty or complete.
     pub(super) fn get(

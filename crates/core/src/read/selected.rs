@@ -11,8 +11,8 @@ use super::{Array, Axes};
 use crate::chunks::BlockRequest;
 use crate::plan::{Axis, Block, Plan, Scratch};
 use crate::select::Span;
-use crate::store::Store;
-use crate::{ByteOrder, Error, Result, Shape, convert};
+use crate::store::{Store, read_extents};
+use crate::{ByteOrder, Dataset, Error, Extents, Result, Shape, convert};
 
 /// A fold has at most this number of tasks, and blocks as for `FOLD_THREADS` threads: results do not
 /// depend on the actual number of threads.
@@ -21,6 +21,14 @@ pub(super) const FOLD_THREADS: usize = 16;
 
 /// Bytes that a thread reads at once if they are not reordered.
 const READ_INTO: usize = 2 << 20;
+
+/// Bytes of one request of a remote source.
+const REMOTE_READ: usize = 8 << 20;
+
+/// A block as a unit of [`Selected::groups`].
+fn one_block(number: u64) -> Range<u64> {
+    number..number + 1
+}
 
 /// A pool of buffers: reusing them is faster than allocating memory for each task.
 #[derive(Default)]
@@ -127,7 +135,12 @@ impl Selected<'_> {
             return Err(Error::argument(message));
         }
         let pool = Pool::default();
+        let remote = self.array.source().is_remote();
         let direct = plan.contiguous().filter(|_| self.array.physical.is_none());
+        if let (Some(start), Store::File(extents), true) = (direct, &self.array.store, remote) {
+            return self.read_remote(extents, start, out);
+        }
+        let direct = direct.filter(|_| !remote);
         if let (Some(start), Some(element)) = (direct, NonZero::new(size)) {
             // Contiguous: read directly into `out`.
             let piece = (READ_INTO / element).max(1) * size;
@@ -159,41 +172,75 @@ impl Selected<'_> {
             slots.push((number, slot));
             rest = tail;
         }
-        let fill = |(number, slot): (u64, &mut [u8])| {
-            pool.with(|scratch| {
-                self.block(&plan, number, scratch, &mut |_, bytes| {
-                    slot.copy_from_slice(bytes);
-                    Ok(())
+        let mut slots = slots.into_iter();
+        self.groups(&plan, 0..plan.blocks(), one_block, |numbers, dataset| {
+            let fill = |(number, slot): (u64, &mut [u8])| {
+                pool.with(|scratch| {
+                    self.block(&plan, number, dataset, scratch, &mut |_, bytes| {
+                        slot.copy_from_slice(bytes);
+                        Ok(())
+                    })
                 })
-            })
-        };
-        if slots.len() == 1 {
-            return slots.into_iter().try_for_each(fill);
+            };
+            let count = usize::try_from(numbers.end - numbers.start).unwrap_or(usize::MAX);
+            let slots: Vec<_> = slots.by_ref().take(count).collect();
+            if slots.len() == 1 {
+                return slots.into_iter().try_for_each(fill);
+            }
+            slots.into_par_iter().try_for_each(fill)
+        })
+    }
+
+    /// Reads contiguous bytes of the file into `out`, with several requests at the same time.
+    fn read_remote(&self, extents: &Extents, start: u64, out: &mut [u8]) -> Result<()> {
+        let (mut slots, mut rest) = (Vec::new(), &mut *out);
+        for piece in extents.pieces(start, rest.len() as u64) {
+            let (mut slot, tail) = rest.split_at_mut(piece.len as usize);
+            let mut at = piece.offset;
+            rest = tail;
+            while !slot.is_empty() {
+                let (first, others) = slot.split_at_mut(slot.len().min(REMOTE_READ));
+                let len = first.len() as u64;
+                slots.push((at, first));
+                (slot, at) = (others, at + len);
+            }
         }
-        slots.into_par_iter().try_for_each(fill)
+        if !rest.is_empty() {
+            return read_extents(self.array.source(), extents, start, out);
+        }
+        self.array.source().read_slots(slots)?;
+        convert::to_little(self.array.dtype, out);
+        Ok(())
     }
 
     /// Calls `each` with all blocks in order, on the calling thread. Elements are little-endian.
     pub fn stream(&self, mut each: impl FnMut(Block, &[u8]) -> Result<()>) -> Result<()> {
         let plan = self.checked_plan(self.block_bytes)?;
         let mut scratch = Scratch::default();
-        for number in 0..plan.blocks() {
-            self.block(&plan, number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
-        }
-        Ok(())
+        self.groups(&plan, 0..plan.blocks(), one_block, |mut numbers, dataset| {
+            numbers.try_for_each(|number| {
+                self.block(&plan, number, dataset, &mut scratch, &mut |block, bytes| {
+                    each(block, bytes)
+                })
+            })
+        })
     }
 
     /// Calls `each` with all blocks, on all threads, in any order. Elements are little-endian.
     pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
         let plan = self.checked_plan(self.block_bytes)?;
         let pool = Pool::default();
-        let work = |number: u64| {
-            pool.with(|scratch| {
-                self.block(&plan, number, scratch, &mut |block, bytes| each(block, bytes))
-            })
-        };
         for wave in self.waves(plan.blocks()) {
-            wave.into_par_iter().try_for_each(work)?;
+            self.groups(&plan, wave, one_block, |numbers, dataset| {
+                let work = |number: u64| {
+                    pool.with(|scratch| {
+                        self.block(&plan, number, dataset, scratch, &mut |block, bytes| {
+                            each(block, bytes)
+                        })
+                    })
+                };
+                numbers.into_par_iter().try_for_each(work)
+            })?;
         }
         Ok(())
     }
@@ -210,11 +257,12 @@ impl Selected<'_> {
         let blocks = plan.blocks();
         let tasks = blocks.min(TASKS);
         let pool = Pool::default();
-        let task = |task: u64| -> Result<A> {
+        let numbers = |task: u64| blocks * task / tasks..blocks * (task + 1) / tasks;
+        let task = |task: u64, dataset: &Dataset| -> Result<A> {
             let mut part = start();
             pool.with(|scratch| -> Result<()> {
-                for number in blocks * task / tasks..blocks * (task + 1) / tasks {
-                    self.block(&plan, number, scratch, &mut |block, bytes| {
+                for number in numbers(task) {
+                    self.block(&plan, number, dataset, scratch, &mut |block, bytes| {
                         step(&mut part, block, bytes)
                     })?;
                 }
@@ -222,12 +270,19 @@ impl Selected<'_> {
             })?;
             Ok(part)
         };
-        let mut all = start();
+        let mut all = Some(start());
         for wave in self.waves(tasks) {
-            let parts: Vec<A> = wave.into_par_iter().map(task).collect::<Result<_>>()?;
-            all = parts.into_iter().fold(all, &merge);
+            self.groups(&plan, wave, numbers, |tasks, dataset| {
+                let done = tasks.into_par_iter().map(|number| task(number, dataset));
+                let done: Vec<A> = done.collect::<Result<_>>()?;
+                all = done.into_iter().fold(all.take(), |all, part| match all {
+                    Some(all) => Some(merge(all, part)),
+                    None => Some(part),
+                });
+                Ok(())
+            })?;
         }
-        Ok(all)
+        Ok(all.unwrap_or_else(start))
     }
 
     /// Calls `work` with blocks on all threads, and `each` with the results in order on the calling thread. A
@@ -241,28 +296,30 @@ impl Selected<'_> {
         let blocks = plan.blocks();
         let batch = (2 * rayon::current_num_threads() as u64).min(self.concurrent());
         let pool = Pool::default();
-        let one = |number| -> Result<Option<T>> {
+        let one = |number, dataset: &Dataset| -> Result<Option<T>> {
             let mut result = None;
             pool.with(|scratch| {
-                self.block(&plan, number, scratch, &mut |block, bytes| {
+                self.block(&plan, number, dataset, scratch, &mut |block, bytes| {
                     result = Some(work(block, bytes)?);
                     Ok(())
                 })
             })?;
             Ok(result)
         };
-        let mut first = 0;
-        while first < blocks {
-            let end = blocks.min(first + batch);
-            let done: Vec<T> = (first..end)
-                .into_par_iter()
-                .map(one)
-                .filter_map(Result::transpose)
-                .collect::<Result<_>>()?;
-            done.into_iter().try_for_each(&mut each)?;
-            first = end;
-        }
-        Ok(())
+        self.groups(&plan, 0..blocks, one_block, |numbers, dataset| {
+            let mut first = numbers.start;
+            while first < numbers.end {
+                let end = numbers.end.min(first.saturating_add(batch));
+                let done: Vec<T> = (first..end)
+                    .into_par_iter()
+                    .map(|number| one(number, dataset))
+                    .filter_map(Result::transpose)
+                    .collect::<Result<_>>()?;
+                done.into_iter().try_for_each(&mut each)?;
+                first = end;
+            }
+            Ok(())
+        })
     }
 
     /// Number of blocks that are read at the same time: as many as the threads take, fewer for large chunks.
@@ -281,24 +338,26 @@ impl Selected<'_> {
         (0..count.div_ceil(size)).map(move |k| k * size..count.min((k + 1) * size))
     }
 
-    /// Calls `each` with block `number` of the plan, converted to physical values where the array has them.
+    /// Calls `each` with block `number` of the plan, read from the bytes of `dataset` and converted to physical values
+    /// where the array has them.
     fn block(
         &self,
         plan: &Plan,
         number: u64,
+        dataset: &Dataset,
         scratch: &mut Scratch,
         each: &mut dyn FnMut(Block, &[u8]) -> Result<()>,
     ) -> Result<()> {
         // Values need not be read from a file.
         self.array.source().ensure_running()?;
         let Some(stored) = &self.array.physical else {
-            return self.stored_block(plan, number, scratch, each);
+            return self.stored_block(plan, number, dataset, scratch, each);
         };
         let count = plan.block(number).count;
         self.array.limits().allow(count.saturating_mul(16), "a block of physical values")?;
         let mut numbers = std::mem::take(&mut scratch.numbers);
         let mut values = std::mem::take(&mut scratch.values);
-        let done = self.stored_block(plan, number, scratch, &mut |block, bytes| {
+        let done = self.stored_block(plan, number, dataset, scratch, &mut |block, bytes| {
             each(block, stored.convert(bytes, &mut numbers, &mut values))
         });
         (scratch.numbers, scratch.values) = (numbers, values);
@@ -309,6 +368,7 @@ impl Selected<'_> {
         &self,
         plan: &Plan,
         number: u64,
+        dataset: &Dataset,
         scratch: &mut Scratch,
         each: &mut dyn FnMut(Block, &[u8]) -> Result<()>,
     ) -> Result<()> {
@@ -328,14 +388,13 @@ impl Selected<'_> {
             let Scratch { out, staging, .. } = scratch;
             out.resize(needed as usize, 0);
             let request = BlockRequest { spans: &self.spans, slowest: &self.slowest, block };
-            chunks.read(&array.dataset, &request, out, staging)?;
+            chunks.read(dataset, &request, out, staging)?;
             convert::to_little(array.dtype, out);
             return each(block, out);
         }
         let kept = RefCell::new(std::mem::take(&mut scratch.decoded));
-        let fetch = |at, buffer: &mut [u8]| {
-            array.store.fetch(&array.dataset, at, buffer, &mut kept.borrow_mut())
-        };
+        let fetch =
+            |at, buffer: &mut [u8]| array.store.fetch(dataset, at, buffer, &mut kept.borrow_mut());
         let block = plan.read(number, scratch, &fetch)?;
         scratch.decoded = kept.into_inner();
         convert::to_little(array.dtype, &mut scratch.out);

@@ -3,16 +3,21 @@
 //! Files are opened on demand and only the most recently used stay open, so that the number of files is
 //! not limited by the number of file descriptors.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::open_regular;
+use super::ahead::at_once;
+use super::{CACHE_SHARE, Source, is_url, open_regular};
 use crate::os::{self, Stamp};
-use crate::{Error, Result};
+use crate::{Error, Limits, Result};
 
 /// Number of files kept open.
 const OPEN: usize = 32;
+
+/// Number of URLs opened at the same time.
+const OPEN_URLS: usize = 8;
 
 /// One file of a joined source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +26,8 @@ pub struct Part {
     /// Number of bytes in the parts before this one.
     start: u64,
     len: u64,
-    /// The file when the source was created, to detect changes.
-    stamp: Stamp,
+    /// The file when the source was created, to detect changes; `None` for a URL.
+    stamp: Option<Stamp>,
 }
 
 impl Part {
@@ -35,10 +40,16 @@ impl Part {
     pub fn start(&self) -> u64 {
         self.start
     }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
 }
 
 pub(super) struct Joined {
     pub(super) parts: Vec<Part>,
+    /// The files at URLs, by the number of the part. They stay open and notice changes themselves.
+    remote: HashMap<usize, Source>,
     /// Least recently used first.
     open: Mutex<Vec<(usize, Arc<File>)>>,
 }
@@ -47,15 +58,48 @@ impl Joined {
     pub(super) fn new(paths: &[PathBuf]) -> Result<Self> {
         let mut parts = Vec::with_capacity(paths.len());
         let mut start = 0_u64;
-        for path in paths {
-            let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
-            let len = meta.len();
-            parts.push(Part { path: path.clone(), start, len, stamp: Stamp::from(&meta) });
+        let remote = open_remote(paths)?;
+        for (k, path) in paths.iter().enumerate() {
+            let (len, stamp) = if let Some(source) = remote.get(&k) {
+                (source.len(), None)
+            } else {
+                let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+                (meta.len(), Some(Stamp::from(&meta)))
+            };
+            parts.push(Part { path: path.clone(), start, len, stamp });
             start = start
                 .checked_add(len)
                 .ok_or_else(|| Error::limit("the total length of the files exceeds 64 bits"))?;
         }
-        Ok(Self { parts, open: Mutex::new(Vec::new()) })
+        let joined = Self { parts, remote, open: Mutex::new(Vec::new()) };
+        joined.limit_cache(Limits::default().memory / CACHE_SHARE);
+        Ok(joined)
+    }
+
+    /// The source of part `k`, if it is at a URL.
+    pub(super) fn remote_part(&self, k: usize) -> Option<&Source> {
+        self.remote.get(&k)
+    }
+
+    /// Number of requests of the files at URLs.
+    pub(super) fn requests(&self) -> u64 {
+        self.remote.values().map(Source::requests).sum()
+    }
+
+    /// Number of bytes read from the files at URLs.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.remote.values().map(Source::bytes_read).sum()
+    }
+
+    /// Number of reads that are efficient at the same time; 0 if all files are local.
+    pub(super) fn concurrency(&self) -> usize {
+        self.remote.values().map(Source::concurrency).max().unwrap_or(0)
+    }
+
+    /// Limits the memory of the caches together to about `bytes`.
+    pub(super) fn limit_cache(&self, bytes: u64) {
+        let share = bytes / (self.remote.len() as u64).max(1);
+        self.remote.values().for_each(|source| source.limit_cache_to(share));
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -78,6 +122,11 @@ impl Joined {
             let part = &self.parts[k];
             let (inside, rest) = (at - part.start, buffer.len() - done);
             let expected = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
+            if let Some(source) = self.remote.get(&k) {
+                source.read_exact_at(inside, &mut buffer[done..done + expected])?;
+                done += expected;
+                continue;
+            }
             let file = self.file(k)?;
             let file = |buffer: &mut [u8], at| os::read_at(&file, buffer, at);
             let read = super::fill(file, inside, &mut buffer[done..done + expected])
@@ -99,7 +148,7 @@ impl Joined {
             let part = &self.parts[k];
             let (file, _) = open_regular(&part.path).map_err(|e| Error::io(&part.path, e))?;
             let meta = file.metadata().map_err(|e| Error::io(&part.path, e))?;
-            if Stamp::from(&meta) != part.stamp {
+            if Some(Stamp::from(&meta)) != part.stamp {
                 let message = "the file has changed since it was opened";
                 return Err(Error::malformed("core-changed", message)
                     .with_path(&part.path)
@@ -114,4 +163,11 @@ impl Joined {
         open.push(entry);
         Ok(file)
     }
+}
+
+/// Opens the files at URLs, several at the same time.
+fn open_remote(paths: &[PathBuf]) -> Result<HashMap<usize, Source>> {
+    let urls: Vec<usize> = (0..paths.len()).filter(|k| is_url(&paths[*k])).collect();
+    let opened = at_once(OPEN_URLS, urls.clone(), |k| Source::open(&paths[k]))?;
+    Ok(urls.into_iter().zip(opened).collect())
 }
