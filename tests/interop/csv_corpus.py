@@ -61,6 +61,8 @@ READ = [
     ("blanks_comma", b"t U\n0,5 1,25\n1,5 2,25\n", {"data": [[0.5, 1.25], [1.5, 2.25]], "t": [0.5, 1.5]}),
     # Not a quoted field: it is a text as it is.
     ("backslash", b'a,b\n1,"x\\"y"\n2,"z"\n', {"a": [1, 2], "b": [b'"x\\"y"', b"z"]}),
+    ("encodings", "a,b\nMüller,1\n".encode() + "Grün,2\n".encode("latin-1"),
+     {"a": ["Müller".encode(), "Grün".encode()], "b": [1, 2]}),
     ("utf16", PLAIN.encode("utf-16"), NUMBERS),
     ("utf16_be", b"\xfe\xff" + PLAIN.encode("utf-16-be"), NUMBERS),
     ("bz2", bz2.compress(PLAIN.encode()), NUMBERS),

@@ -99,6 +99,23 @@ def test_reductions_are_those_of_numpy():
             np.testing.assert_array_equal(array.astype("c16"), whole.astype("c16"))
 
 
+def test_infinite_values_decide_the_mean_of_all_parts():
+    from spile._reduce import STREAMED
+
+    for parts in (
+        [[np.inf, 1], [1, 2]],
+        [[1, 2], [np.inf, 1], [3]],
+        [[np.inf], [-np.inf]],
+        [[np.nan], [1]],
+    ):
+        whole = np.concatenate(parts)
+        for word in ("mean", "std"):
+            with np.errstate(all="ignore"):
+                got = STREAMED[word](map(np.array, parts), 0, whole.dtype)
+                expected = getattr(np, word)(whole)
+            np.testing.assert_equal(got, expected)
+
+
 def test_other_indices_are_refused():
     array = spile.open(golden("sdf/epoch3d_0001.sdf"))["Electric Field/Ex"]
     for key in ([99], [-99], True, [0.5], np.zeros(3, bool), (0, 0, 0, [0])):

@@ -160,11 +160,18 @@ pub(crate) fn open_decoded(source: Source, limits: &Limits) -> Result<Source> {
     Ok(Source::foreign(name, text.len() as u64, Box::new(Memory(text.into_bytes()))))
 }
 
-/// A source in Latin-1 as UTF-8, decoded in memory, which is charged to the limit of memory.
+/// A source with lines in Latin-1 as UTF-8, decoded in memory, which is charged to the limit of memory.
 pub(crate) fn from_latin1(source: &Source, limits: &Limits) -> Result<Source> {
     limits.allow(source.len().saturating_mul(3), "the text in Latin-1")?;
     let bytes = source.read_vec(0, source.len())?;
-    let text: String = bytes.iter().map(|b| char::from(*b)).collect();
+    let mut text = String::with_capacity(bytes.len());
+    // Programs append lines in other encodings.
+    for line in bytes.split_inclusive(|b| *b == b'\n') {
+        match std::str::from_utf8(line) {
+            Ok(line) => text.push_str(line),
+            Err(_) => text.extend(line.iter().map(|b| char::from(*b))),
+        }
+    }
     let name = source.path().map(Path::to_path_buf);
     Ok(Source::foreign(name, text.len() as u64, Box::new(Memory(text.into_bytes()))))
 }

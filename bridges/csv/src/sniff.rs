@@ -208,7 +208,14 @@ impl<'a> Sample<'a> {
         let width = self.rows[first].fields.len();
         let is_fact =
             |row: &Row<'_>| row.fields.len() != width || row.fields.iter().any(|f| is_number(f));
-        let is_title = self.rows[..first].iter().any(is_fact);
+        // Rows of values above belong to the table: a line of names inside it is not the first one.
+        let columns: Vec<usize> =
+            (0..width).filter(|k| is_numeric(&self.rows[first + 1..], *k)).collect();
+        let is_value = |row: &Row<'_>| {
+            row.fields.len() == width && columns.iter().all(|k| is_number(row.fields[*k]))
+        };
+        let above = &self.rows[..first];
+        let is_title = above.iter().any(is_fact) && !above.iter().any(is_value);
         is_title.then(|| self.rows[first - 1].next)
     }
 
@@ -586,7 +593,13 @@ mod tests {
         assert_eq!(names, ["TIME", "A", "B", "C"]);
         assert_eq!(found.title.lines().next(), Some("Model,MSO64"));
         assert_eq!(&text[found.rows as usize..], "0,1,1,1\n1,1,1,1\n");
-        for text in ["Dear Max,\nit is 5,\nor 6.\n", "a\nx,y\n1,2\n"] {
+        for text in [
+            "Dear Max,\nit is 5,\nor 6.\n",
+            "a\nx,y\n1,2\n",
+            // Two files, one after the other.
+            "t,v\n0,1\n1,2\n2,3\nt,v\n0,5\n1,6\n2,7\n",
+            "x,y\n1,2\nfoo,bar\n3,4\n5,6\n",
+        ] {
             assert_eq!(sniff(text.as_bytes(), true).unwrap().title, "", "{text}");
         }
     }

@@ -393,8 +393,7 @@ impl Walk<'_> {
             self.tree.set_attrs(node, kept)?;
             cf::apply(&mut self.tree, node)?;
         }
-        dimension_scales.apply(self);
-        Ok(())
+        dimension_scales.apply(self)
     }
 }
 

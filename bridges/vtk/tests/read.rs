@@ -63,6 +63,9 @@ fn arrays_of_texts_are_padded_to_the_longest() {
     assert_eq!(texts.dtype(), spile_core::DType::text(3));
     let bytes = texts.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
     assert_eq!(bytes, "ab\0\0\0\0üc".as_bytes());
+    // Four texts are not tuples of three.
+    let text = "<Array type=\"String\" Name=\"names\" NumberOfComponents=\"3\" format=\"ascii\">97 0 98 0 99 0 100 0</Array>";
+    assert!(open(image(text), &Limits::default()).map_or(true, |file| !findings(&file).is_empty()));
     for wrong in ["97 0", "97 0 0 0 0", "97 0 98 0 99"] {
         let found = open(array(wrong), &Limits::default()).map(|file| findings(&file).len());
         let is_complete = wrong.ends_with("99");

@@ -15,7 +15,10 @@ const PIECE: u64 = 64 << 10;
 /// are read. Arrays of several frames have none.
 pub fn with_parts(content: &Dataset) -> Result<Dataset> {
     let is_complex = |desc: &ArrayDesc| {
-        desc.dtype.kind() == Kind::Complex && desc.map.is_none() && desc.layout.frames().is_none()
+        desc.dtype.kind() == Kind::Complex
+            && matches!(desc.dtype.size(), 8 | 16)
+            && desc.map.is_none()
+            && desc.layout.frames().is_none()
     };
     let all: Vec<NodeId> =
         content.arrays().filter(|(.., desc)| is_complex(desc)).map(|(id, ..)| id).collect();

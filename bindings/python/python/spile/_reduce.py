@@ -28,6 +28,10 @@ def _moments(parts: Iterable[np.ndarray]) -> tuple[int, float, float]:
             own = np.mean(part, dtype="f8")
             deviations = np.sum(np.square(np.subtract(part, own, dtype="f8")))
             shift, total = float(own - mean), count + part.size
+            if not np.isfinite(shift):
+                # Infinite or missing values decide the mean; there is no deviation.
+                mean, squares, count = mean + float(own), np.nan, total
+                continue
             squares += float(deviations) + shift * shift * count * part.size / total
             mean += shift * part.size / total
             count = total

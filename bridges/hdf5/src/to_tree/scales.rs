@@ -119,10 +119,10 @@ impl Scales {
     }
 
     /// Sets lengths, names and coordinates of the dimensions of all arrays.
-    pub(crate) fn apply(&self, walk: &mut Walk<'_>) {
+    pub(crate) fn apply(&self, walk: &mut Walk<'_>) -> Result<()> {
         let arrays: Vec<NodeId> = walk.tree.arrays().map(|(id, ..)| id).collect();
         if walk.netcdf {
-            self.extend(walk, &arrays);
+            self.extend(walk, &arrays)?;
             for node in &arrays {
                 // Texts of one character are not characters of one text, nor are those of a coordinate.
                 let single = |array: &ArrayDesc| array.shape.rank() == 1 && self.own.contains(node);
@@ -136,10 +136,11 @@ impl Scales {
         for node in arrays {
             self.set_dimensions(walk, node);
         }
+        Ok(())
     }
 
     /// Extends arrays that have fewer records than others along an unlimited dimension.
-    fn extend(&self, walk: &mut Walk<'_>, arrays: &[NodeId]) {
+    fn extend(&self, walk: &mut Walk<'_>, arrays: &[NodeId]) -> Result<()> {
         let addresses: HashMap<NodeId, u64> =
             walk.nodes.iter().map(|(address, node)| (*node, *address)).collect();
         let scales = |node: &NodeId| match self.lists.get(node) {
@@ -152,8 +153,9 @@ impl Scales {
             extents.measure(&walk.tree, *node, &scales(node));
         }
         for node in arrays {
-            extents.extend(&mut walk.tree, *node, &scales(node));
+            extents.extend(&mut walk.tree, *node, &scales(node))?;
         }
+        Ok(())
     }
 
     fn set_dimensions(&self, walk: &mut Walk<'_>, node: NodeId) {

@@ -39,10 +39,15 @@ impl Extents {
         }
     }
 
-    /// Extends an array along its unlimited dimensions.
-    pub(crate) fn extend(&self, tree: &mut Tree, node: NodeId, scales: &[Option<u64>]) {
-        let Some(unlimited) = self.unlimited.get(&node) else { return };
-        let Some(array) = &mut tree.node_mut(node).array else { return };
+    /// Extends an array along its unlimited dimensions. Fails if texts in memory would exceed the limit.
+    pub(crate) fn extend(
+        &self,
+        tree: &mut Tree,
+        node: NodeId,
+        scales: &[Option<u64>],
+    ) -> Result<()> {
+        let Some(unlimited) = self.unlimited.get(&node) else { return Ok(()) };
+        let Some(array) = &tree.node(node).array else { return Ok(()) };
         let mut lengths = array.shape.lengths().to_vec();
         for ((len, scale), unlimited) in lengths.iter_mut().zip(scales).zip(unlimited) {
             let known = scale.and_then(|scale| self.lengths.get(&scale));
@@ -51,12 +56,19 @@ impl Extents {
             }
         }
         let shape = Shape::new(lengths);
-        if shape != array.shape
-            && shape.bytes(array.dtype.size()).is_ok()
+        let Ok(bytes) = shape.bytes(array.dtype.size()) else { return Ok(()) };
+        if shape == array.shape {
+            return Ok(());
+        }
+        if matches!(array.layout, Layout::Inline(..)) {
+            tree.charge(bytes, "the texts of an unlimited dimension")?;
+        }
+        if let Some(array) = &mut tree.node_mut(node).array
             && let Some(layout) = extended(array, &shape)
         {
             (array.shape, array.layout) = (shape, layout);
         }
+        Ok(())
     }
 }
 
@@ -86,13 +98,10 @@ fn extended(array: &ArrayDesc, shape: &Shape) -> Option<Layout> {
     }
 }
 
-/// Texts in memory with empty ones after them; `None` for many more than are stored.
+/// Texts in memory with empty ones after them. Their memory has been charged.
 fn inline(array: &ArrayDesc, bytes: &[u8], shape: &Shape) -> Option<Layout> {
     let size = array.dtype.size();
     let len = usize::try_from(shape.bytes(size).ok()?).ok()?;
-    if len > bytes.len().saturating_mul(64).max(1 << 20) {
-        return None;
-    }
     let mut out = vec![0; len];
     let (old, strides) = (array.shape.strides(Order::C), shape.strides(Order::C));
     for (k, text) in bytes.chunks_exact(size).enumerate() {

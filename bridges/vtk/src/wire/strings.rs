@@ -35,7 +35,8 @@ impl Encoding<'_> {
             parts.into_iter().map(<[u8]>::to_vec).collect()
         };
         let count = texts.len() as u64;
-        let expected = tuples.and_then(|n| n.checked_mul(components)).unwrap_or(count);
+        let whole = count.checked_div(components).unwrap_or(0).saturating_mul(components);
+        let expected = tuples.and_then(|n| n.checked_mul(components)).unwrap_or(whole);
         if count != expected {
             let message = format!("expected {expected} texts, found {count}");
             return Err(Error::malformed("vtk-005", message).at(extent.offset));

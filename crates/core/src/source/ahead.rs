@@ -139,14 +139,18 @@ impl Ahead {
         }
         drop(loaded);
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        // Several requests of a read; another thread may have loaded them.
-        while !loaded.copy(offset, buffer) {
-            let Some(first) = self.find(&loaded, offset, buffer.len() as u64) else {
-                return self.inner.read_at_most(offset, buffer);
-            };
-            self.load(&mut loaded, first)?;
+        // Another thread may have loaded them.
+        if loaded.copy(offset, buffer) {
+            return Ok(buffer.len());
         }
-        Ok(buffer.len())
+        if let Some(first) = self.find(&loaded, offset, buffer.len() as u64) {
+            self.load(&mut loaded, first)?;
+            // Requests may overlap: the shorter one hides bytes of the longer one.
+            if loaded.copy(offset, buffer) {
+                return Ok(buffer.len());
+            }
+        }
+        self.inner.read_at_most(offset, buffer)
     }
 
     /// The first request of the bytes, if the requests contain all of them and one is not loaded.
@@ -291,4 +295,36 @@ pub(super) fn at_once<T: Send, R: Send>(
         .into_iter()
         .filter_map(|item| item.into_inner().unwrap_or_else(PoisonError::into_inner).1);
     results.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_requests_in_any_order_give_all_bytes() {
+        let bytes: Vec<u8> = (0..4 << 10).map(|k: u32| (k * 7 % 251) as u8).collect();
+        // A shorter request inside a longer one, before and after it, and requests that do not fit together.
+        for list in [
+            vec![0..1000, 500..600, 2000..2100],
+            vec![500..600, 0..1000, 100..3000],
+            vec![3000..3100, 0..1000, 500..600, 550..1500],
+        ] {
+            for window in [100, 1100, 8 << 10] {
+                let total = list.iter().map(|range: &Range<u64>| range.end - range.start).sum();
+                let requests = Requests {
+                    list: list.clone(),
+                    known: BTreeMap::new(),
+                    bytes: total,
+                    largest: window,
+                };
+                let ahead = Ahead::new(Source::memory(bytes.clone()), requests, window);
+                for (offset, len) in [(550, 300), (900, 90), (0, 1000), (2050, 50), (590, 20)] {
+                    let mut read = vec![0; len];
+                    assert_eq!(ahead.read_at_most(offset as u64, &mut read).unwrap(), len);
+                    assert_eq!(read, bytes[offset..offset + len], "{list:?} {window} {offset}");
+                }
+            }
+        }
+    }
 }
