@@ -203,8 +203,13 @@ pub(crate) fn upload(url: &str, content: &mut dyn Read, replace: bool) -> io::Re
             let put = store.put_opts(&path, part.into(), options).await;
             return put.map(|_| ()).map_err(refused);
         }
-        if !replace && store.head(&path).await.is_ok() {
-            return Err(exists());
+        if !replace {
+            match store.head(&path).await {
+                Ok(_) => return Err(exists()),
+                Err(StoreError::NotFound { .. }) => {}
+                // Otherwise an object that may not be looked at would be replaced.
+                Err(error) => return Err(refused(error)),
+            }
         }
         let mut upload = store.put_multipart(&path).await.map_err(refused)?;
         let done = async {
@@ -222,7 +227,7 @@ pub(crate) fn upload(url: &str, content: &mut dyn Read, replace: bool) -> io::Re
         };
         let done = done.await;
         if done.is_err() {
-            // What was sent is of no use; the first error is reported.
+            // The parts are removed; the first error is reported.
             let _ = upload.abort().await;
         }
         done.map(|_| ())

@@ -151,7 +151,8 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, u64, Option<u64>)> {
     let (first, last) = bytes.split_once('-')?;
     let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
     let total = if total == "*" { None } else { Some(total.parse().ok()?) };
-    (first <= last && last < u64::MAX && total.is_none_or(|n| last < n))
+    let most = i64::MAX as u64;
+    (first <= last && last < most && total.is_none_or(|n| last < n && n <= most))
         .then_some((first, last, total))
 }
 
@@ -273,13 +274,17 @@ pub(crate) fn list(url: &str) -> io::Result<Vec<String>> {
             return Err(refused(&response));
         }
         let mut bytes = Vec::new();
-        while bytes.len() < INDEX {
+        loop {
             let part = response
                 .chunk()
                 .await
                 .map_err(|error| Failure::Final(io::Error::other(chain(&error.without_url()))))?;
             let Some(part) = part else { break };
             bytes.extend_from_slice(&part);
+            if bytes.len() > INDEX {
+                let message = format!("the index page has more than {INDEX} bytes");
+                return Err(Failure::Final(io::Error::other(message)));
+            }
         }
         Ok(bytes)
     });
