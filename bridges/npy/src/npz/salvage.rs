@@ -27,12 +27,17 @@ impl Salvager for Npz {
                 member.set_size(len);
                 member.crc = sum(source, &member, &mut buffer)?;
             }
-            let named = |reason: &str| format!("{}: {reason}", member.name);
+            let name = member.name.clone();
+            let named = |reason: &str| format!("{name}: {reason}");
             let end = member.data.checked_add(member.stored).filter(|end| *end <= source.len());
             let Some(end) = end.filter(|_| !member.has_no_size()) else {
                 saved.lost.push(named("truncated"));
                 break;
             };
+            if member.is_stored() {
+                // The checksum decides whether these are its bytes, whatever the other size is.
+                member.set_size(member.stored);
+            }
             match sum(source, &member, &mut buffer) {
                 Ok(crc) if crc == member.crc => {
                     archive.copy(source, &member)?;
