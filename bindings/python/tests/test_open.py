@@ -103,9 +103,13 @@ def test_file_objects_of_every_sort(tmp_path):
     stream = io.BytesIO(content)
     array = spile.open(stream)["Electric Field/Ex"]
     assert pickle.loads(pickle.dumps(array)).shape == (44, 36)
+    stream = io.BytesIO()
+    np.save(stream, np.arange(1 << 20))
+    (array,) = spile.open(stream).arrays().values()
+    # The first bytes are in the cache.
     stream.close()
     with pytest.raises(OSError, match="closed file"):
-        array[0]
+        array[1 << 19]
     with pytest.raises(TypeError, match="binary"), open(path, errors="replace") as text:
         spile.open(text)
     with pytest.raises(spile.errors.TruncatedError):
