@@ -133,6 +133,8 @@ def test_misspelt_arguments_raise(tmp_path):
         taf.grid(tmp_path / "a.taf", 1, misspelt=1)
     with pytest.raises(spile.errors.ArgumentError, match="misspelt"):
         spile.plot(HOOMD, misspelt=1)
+    with pytest.raises(spile.errors.ArgumentError, match="second needs name"):
+        spile.plot(HOOMD, second="particles/position")
     xr = pytest.importorskip("xarray")
     with pytest.raises(TypeError, match="misspelt"):
         file.to_xarray(misspelt=1)

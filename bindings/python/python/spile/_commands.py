@@ -165,6 +165,8 @@ def plot(
     >>> spile.plot(spile.sample("sdf"), "Electric Field/Ex").kind
     'svg'
     """
+    if second is not None and name is None:
+        raise ArgumentError("second needs name: two arrays are drawn against each other")
     if output is not None:
         kind = os.path.splitext(os.fspath(output))[1][1:].lower()
     if kind not in ("svg", "png"):
